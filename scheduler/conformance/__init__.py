@@ -1,14 +1,13 @@
-"""The laws that every policy keeps: one line in the test of a policy's author.
+"""Contract tests for policies: one line in the test of a policy's author.
 
-    verify(MyPolicy())
-    verify(MyPolicy(), optimal_for="harmonic")
+    verify(MyPolicy()) verify(MyPolicy(), optimal_for="harmonic")
 
-plays the policy against small tables of sources (none, one, a dozen, of both classes, with
-capacities, with zeros, of magnitudes from 1e-12 to 1e12) and raises one error that lists every
-broken law with a counter-example. ``python -m freshet.scheduler.conformance NAME`` prints all laws.
+runs the policy on small tables of sources (none, one, a dozen, of both classes, with capacities,
+with zeros, of magnitudes from 1e-12 to 1e12) and raises one error that lists every broken law with
+a counter-example. ``python -m freshet.scheduler.conformance NAME`` prints all laws.
 
-The laws are functions whose names are sentences: :mod:`.laws`, and :mod:`.optimality` for policies
-that claim to minimise a cost. All tables come from ``seed``: a run can be repeated.
+The laws are functions with sentences as names: :mod:`.laws`, and :mod:`.optimality` for policies
+that claim to minimise a cost. ``seed`` determines all tables: a run is reproducible.
 """
 
 import warnings
@@ -27,7 +26,7 @@ Objective: TypeAlias = Literal["harmonic", "binary"]
 
 @dataclass(frozen=True, slots=True)
 class _LawVerdict:
-    """A law, as a sentence, and a counter-example where it is broken."""
+    """A law, as a sentence, and a counter-example if it is broken."""
 
     law: str
     counter_example: str | None
@@ -37,7 +36,7 @@ class _LawVerdict:
 
 
 class ConformanceError(AssertionError):
-    """The laws that a policy breaks: ``broken`` verdicts, one line of message each."""
+    """The laws that a policy breaks: ``broken`` verdicts, one line of the message each."""
 
     def __init__(self, policy: object, broken: list[_LawVerdict]) -> None:
         self.broken = broken
@@ -49,12 +48,12 @@ def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 
     """Check a policy against all laws of its kind.
 
     ``optimal_for`` names the cost that a rate policy claims to minimise over crawling at random
-    times (and, for ``"harmonic"``, on random signals; ``"binary"`` is checked on sources of
-    incomplete observations only).
+    times (and, for ``"harmonic"``, on random signals; ``"binary"`` is checked only on sources with
+    incomplete observations).
 
     Raises:
-        ConformanceError: if laws are broken; it lists them all.
-        TypeError: as for :func:`verdicts`.
+        ConformanceError: if laws are broken; it lists all broken laws.
+        TypeError: as :func:`verdicts`.
     """
     found = verdicts(policy, optimal_for=optimal_for, seed=seed)
     if broken := [each for each in found if each.counter_example is not None]:
@@ -64,10 +63,10 @@ def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 
 def verdicts(
     policy: Policy, *, optimal_for: Objective | None = None, seed: int = 0
 ) -> list[_LawVerdict]:
-    """Yield every law of the policy's kind, kept or broken.
+    """Return every law for the policy's kind, kept or broken.
 
     Raises:
-        TypeError: if it is not a policy, or is said to be optimal and is not a rate policy.
+        TypeError: if it is not a policy, or ``optimal_for`` is given for a policy without rates.
     """
     if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
         raise TypeError(f"{policy!r} has none of the methods rates, index, next_interval")
@@ -82,7 +81,7 @@ def verdicts(
 def _laws(
     policy: Policy, optimal_for: Objective | None, seed: int
 ) -> Iterator[tuple[Callable[..., str | None], Callable[[], Iterable[tuple[Any, ...]]]]]:
-    """Yield each law with what makes the samples on which it is tried."""
+    """Yield each law with a function that returns its samples."""
     if isinstance(policy, RatePolicy):
         for rate_law, samples in laws.RATE_LAWS.items():
             yield rate_law, partial(samples, seed)
@@ -100,9 +99,9 @@ def _laws(
 def _counter_example(
     law: Callable[..., str | None], policy: Policy, samples: Callable[[], Iterable[tuple[Any, ...]]]
 ) -> str | None:
-    """Return the first counter-example, with the name of its sample; an error is one, too."""
+    """Return the first counter-example, with the name of its sample; an error counts as one."""
     with warnings.catch_warnings():
-        # An overflow or a division by zero that went unnoticed is a result by accident.
+        # An overflow or a division by zero that went unnoticed would give an accidental result.
         warnings.simplefilter("error", RuntimeWarning)
         try:
             for name, *sample in samples():

@@ -1,6 +1,6 @@
-"""``python -m scheduler.conformance NAME[:OPTION=VALUE,…]``: an installed policy and the laws.
+"""``python -m scheduler.conformance NAME[:OPTION=VALUE,…]``: check an installed policy.
 
-Prints every law, kept or broken. Exit code 0 if all are kept, 1 if not, 2 for wrong usage.
+It prints every law, kept or broken. Exit code 0 if all are kept, 1 if not, 2 for wrong usage.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from freshet.scheduler.conformance import verdicts
 
 
 def main() -> int:
-    """Check the policy that the command line names against the laws."""
+    """Check the policy given on the command line."""
     parser = argparse.ArgumentParser(prog="python -m freshet.scheduler.conformance")
     parser.add_argument("policy", help="NAME or NAME:OPTION=VALUE,…")
     parser.add_argument("--optimal-for", choices=["harmonic", "binary"])

@@ -1,6 +1,6 @@
-"""The laws of all policies, by kind: each a function whose name is a sentence.
+"""The laws for all policies, by kind: functions with sentences as names.
 
-A law tries a policy on a sample; it returns a counter-example, or None.
+A law tests a policy on a sample; it returns a counter-example, or None.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,14 +30,14 @@ from freshet.scheduler.policy import (
 )
 from freshet.scheduler.sources import Rows, SourceTable
 
-#: Vectorised functions may round otherwise at the end of a column than in its middle.
+#: Vectorised functions may round differently at the end of a column than in its middle.
 _ROUNDING = 1e-9
 
 # -- index laws --------------------------------------------------------------
 
 
 def values_are_finite_and_not_negative(policy: IndexPolicy, table: SourceTable) -> str | None:
-    """Check for one finite number a source, also at extreme magnitudes."""
+    """Check for one finite number per source, also at extreme magnitudes."""
     index = np.asarray(policy.index(table, NOW))
     if index.shape != (len(table),):
         return f"the index has shape {index.shape}"
@@ -45,7 +45,7 @@ def values_are_finite_and_not_negative(policy: IndexPolicy, table: SourceTable) 
 
 
 def worth_does_not_fall_while_time_passes(policy: IndexPolicy, table: SourceTable) -> str | None:
-    """Check that an index grows or stays between two events."""
+    """Check that an index does not decrease between two events."""
     before = policy.index(table, NOW)
     for later in (1 / 64, 1.0, 10.0, 1000.0):
         after = policy.index(table, NOW + later)
@@ -58,7 +58,7 @@ def worth_does_not_fall_while_time_passes(policy: IndexPolicy, table: SourceTabl
 
 
 def a_source_is_valued_by_its_own_row(policy: IndexPolicy, table: SourceTable) -> str | None:
-    """Check that the index of some rows, in any order, is some of the index."""
+    """Check that the index of some rows, in any order, equals those rows of the whole index."""
     n = len(table)
     index = policy.index(table, NOW)
     for rows in (np.arange(n)[::-1], *np.arange(n)[:, None]):
@@ -79,7 +79,7 @@ def a_source_just_crawled_is_worth_nothing(policy: IndexPolicy, table: SourceTab
 def what_does_not_matter_or_change_is_worth_nothing(
     policy: IndexPolicy, table: SourceTable
 ) -> str | None:
-    """Check that importance 0 or change rate 0 makes it 0."""
+    """Check that importance 0 or change rate 0 gives index 0."""
     index = policy.index(table, NOW)
     idle = (table.importance == 0) | (table.change_rate == 0)
     return _violation(table, idle & (index != 0), "is worth {}", index)
@@ -96,7 +96,7 @@ def worth_is_in_proportion_to_importance(policy: IndexPolicy, table: SourceTable
 
 
 def the_calendar_does_not_matter(policy: IndexPolicy, table: SourceTable) -> str | None:
-    """Check that moving all days by 1024 changes no value, where days are exact."""
+    """Check that moving all days by 1024 changes no value, if days are exact."""
     if (table.last_crawl * 64 % 1).any():
         return None
     index = policy.index(table, NOW)
@@ -106,7 +106,7 @@ def the_calendar_does_not_matter(policy: IndexPolicy, table: SourceTable) -> str
 
 
 def the_same_question_has_the_same_answer(policy: IndexPolicy, table: SourceTable) -> str | None:
-    """Check that results repeat and the table is left as it was."""
+    """Check that results repeat and the table is not modified."""
     before = deepcopy(table)
     first = policy.index(table, NOW).copy()
     if column := changed_column(before, table):
@@ -148,16 +148,16 @@ def _unlike(table: SourceTable, rows: Rows, together: Floats, alone: Floats) -> 
     return None
 
 
-# -- interval laws -----------------------------------------------------------
+# -- interval laws --
 #
-# Policies are played from the first capture on: they have to cope with the states that they reach
-# themselves. Not demanded is that an unchanged source waits longer than before: a policy may
-# synchronise with the time of changes.
+# Policies are run from the first capture on: they must handle the states that they reach. It is not
+# required that an unchanged source waits longer than before: a policy may synchronise with the time
+# of changes.
 
-#: A history: state before, visit and state after, of one capture after the other.
+#: A history: the state before, the visit and the state after, for each capture in order.
 History: TypeAlias = list[tuple[Pace | None, Revisit, Pace]]
 
-#: Long enough for a factor of 1.2 without a bound to leave the range of a float.
+#: Long enough for an unbounded factor of 1.2 to overflow a float.
 _LONG = 4_000
 
 
@@ -210,7 +210,7 @@ INTERVAL_LAWS: tuple[Callable[[IntervalPolicy, History], str | None], ...] = (
 
 
 def histories(policy: IntervalPolicy, seed: int) -> Iterator[tuple[str, History]]:
-    """Yield the histories of sources that change never, always or at times, by what is told."""
+    """Yield histories of sources that change never, always or sometimes, with and without dates."""
     rng = np.random.default_rng(seed)
     for chance, captures in ((0.0, _LONG), (1.0, _LONG), (0.3, 300), (0.7, 300)):
         for dated in (False, True):
@@ -221,7 +221,7 @@ def histories(policy: IntervalPolicy, seed: int) -> Iterator[tuple[str, History]
 
 
 def _played(policy: IntervalPolicy, changes: Bools, late: Floats, *, dated: bool) -> History:
-    """Play one history; some crawls are late, as they are when a host is busy."""
+    """Run one history; some crawls are late, as when a host is busy."""
     played: History = []
     pace, at, modified_at = None, 0.0, -400.0
     for changed, delay in zip(changes.tolist(), late.tolist(), strict=True):
@@ -234,15 +234,15 @@ def _played(policy: IntervalPolicy, changes: Bools, late: Floats, *, dated: bool
     return played
 
 
-# -- rate laws ---------------------------------------------------------------
+# -- rate laws --
 #
-# What a plan is, whatever it aims at.
+# Properties of every plan, regardless of its objective.
 
 
 def rates_are_finite_and_not_negative(
     policy: RatePolicy, table: SourceTable, budget: float
 ) -> str | None:
-    """Check for one finite number a source, also at extreme magnitudes."""
+    """Check for one finite number per source, also at extreme magnitudes."""
     rate = np.asarray(policy.rates(table, budget).crawl_rate)
     if rate.shape != (len(table),):
         return f"crawl_rate has shape {rate.shape}"
@@ -269,7 +269,7 @@ def what_is_spent_and_left_over_is_the_budget(
 def capacities_of_hosts_are_kept(
     policy: RatePolicy, table: SourceTable, budget: float
 ) -> str | None:
-    """Check that the crawl rates of a host's sources keep to its capacity."""
+    """Check that the crawl rates of a host's sources are within its capacity."""
     capacity = table.host_capacity
     total = np.bincount(table.host, policy.rates(table, budget).crawl_rate, len(capacity))
     for host in _first(total > capacity * (1 + _ROUNDING)):
@@ -308,9 +308,9 @@ def the_order_of_sources_does_not_matter(
 def the_same_table_has_the_same_plan(
     policy: RatePolicy, table: SourceTable, budget: float
 ) -> str | None:
-    """Check that nothing is random and nothing is remembered."""
+    """Check that plans are not random and do not depend on earlier calls."""
     first = policy.rates(table, budget).crawl_rate
-    # Once more after another table, and once more at once.
+    # Once after another table, and once directly.
     policy.rates(table.take(np.arange(len(table))[::-1]), 2 * budget)
     for _ in range(2):
         again = policy.rates(table, budget).crawl_rate
@@ -322,7 +322,7 @@ def the_same_table_has_the_same_plan(
 def the_table_is_left_as_it_was(
     policy: RatePolicy, table: SourceTable, budget: float
 ) -> str | None:
-    """Check that a plan writes to no column of the table."""
+    """Check that a plan does not write to a column of the table."""
     before = deepcopy(table)
     policy.rates(table, budget)
     column = changed_column(before, table)
@@ -346,7 +346,7 @@ def _all(seed: int) -> list[RateSample]:
     return [*planned(seed), *extreme(seed)]
 
 
-#: Each law with the tables on which it is tried.
+#: Each law with the tables that it is tested on.
 RATE_LAWS: Mapping[
     Callable[[RatePolicy, SourceTable, float], str | None], Callable[[int], list[RateSample]]
 ] = {
@@ -376,5 +376,5 @@ def _wrong_shares(table: SourceTable, plan: CrawlPlan) -> Bools:
 
 
 def _first(where: Bools) -> list[int]:
-    """Return the first row where something holds, if there is one."""
+    """Return the first row with a true value, if there is one."""
     return [int(row) for row in np.flatnonzero(where)[:1]]

@@ -1,9 +1,9 @@
-"""The laws of rate policies that minimise a cost under a budget.
+"""The laws for rate policies that minimise a cost under a budget.
 
     minimise J(ρ)   subject to   Σρ ≤ R, Σ_{host h} ρ ≤ cap_h, ρ ≥ 0, ρ ≤ Δ on signals
 
-J is convex in the crawl rates, so a plan that no exchange between two sources improves is the
-optimum; the other laws catch constants that got into a formula with the wrong unit.
+J is convex in the crawl rates, so a plan that cannot be improved by an exchange between two sources
+is the optimum; the other laws detect constants with a wrong unit in a formula.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,8 @@ from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable
 
-#: The cost of crawl rates (n,) on the sources of a table, some of them crawled on signals (n,).
+#: The cost of crawl rates (n,) on the sources of a table, some of which are crawled on signals
+#: (n,).
 Cost: TypeAlias = Callable[[SourceTable, Floats, Bools], float]
 
 _DAYS_IN_A_WEEK = 7.0
@@ -63,7 +64,7 @@ def the_price_is_what_one_more_crawl_saves(
 def no_other_plan_costs_less(
     policy: RatePolicy, table: SourceTable, budget: float, cost: Cost
 ) -> str | None:
-    """Check against plans that move crawls between two sources, and random ones."""
+    """Compare with plans that move crawls between two sources, and with random plans."""
     plan = policy.rates(table, budget)
     best = cost(table, plan.crawl_rate, plan.on_signals)
     shares = np.random.default_rng(len(table)).dirichlet(np.full(len(table), 0.5), 50)
@@ -90,7 +91,7 @@ LAWS: tuple[Callable[[RatePolicy, SourceTable, float, Cost], str | None], ...] =
 
 
 def convex(objective: str, seed: int) -> list[tuple[str, SourceTable, float, Cost]]:
-    """Return samples whose objective is strictly convex (binary cost on signals is linear)."""
+    """Return samples with a strictly convex objective (the binary cost on signals is linear)."""
     cost_of = harmonic_cost if objective == "harmonic" else binary_cost
 
     def cost(table: SourceTable, rate: Floats, on_signals: Bools) -> float:
@@ -127,7 +128,7 @@ def _times(table: SourceTable, factor: float) -> SourceTable:
 
 
 def _exchanges(plan: CrawlPlan) -> Iterator[Floats]:
-    """Yield the plan with some crawls, or some left over, given to another source."""
+    """Yield the plan with some crawls, or some left-over budget, moved to another source."""
     rate = plan.crawl_rate
     for receiver in range(len(rate)):
         for share in (0.5, 0.03):

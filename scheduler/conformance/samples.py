@@ -1,4 +1,4 @@
-"""The tables on which policies are tried: small, so that a counter-example can be read."""
+"""The tables for testing policies: small, so that a counter-example is readable."""
 
 from dataclasses import fields, replace
 from typing import Final, TypeAlias
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import SourceTable
 
-#: Sources of a table: few enough to read, enough for three hosts and two classes.
+#: Sources in a table: few enough to read, enough for three hosts and two classes.
 _N = 12
 
 #: A table for a rate policy: its name, the table, and the budget in crawls per day.
@@ -45,7 +45,7 @@ def planned(seed: int) -> list[RateSample]:
 
 
 def extreme(seed: int) -> list[RateSample]:
-    """Return tables without sources, without worth, and of magnitudes from 1e-12 to 1e12."""
+    """Return tables without sources, importance or changes, and with magnitudes 1e-12 to 1e12."""
     rng = np.random.default_rng(seed)
     nothing = np.zeros(_N)
     complete = np.arange(_N) % 3 == 0
@@ -104,7 +104,7 @@ def shown(table: SourceTable, row: int) -> str:
 
 
 def changed_column(before: SourceTable, after: SourceTable) -> str | None:
-    """Return the name of a column that is not as it was, if there is one."""
+    """Return the name of the first column that has changed, or None."""
     for field in fields(before):
         if not np.array_equal(getattr(before, field.name), getattr(after, field.name)):
             return field.name
@@ -112,7 +112,7 @@ def changed_column(before: SourceTable, after: SourceTable) -> str | None:
 
 
 def _sources(rng: Generator, n: int = _N, **columns: ArrayLike) -> SourceTable:
-    """Return sources whose importance and change rate span two orders of magnitude each."""
+    """Return sources with importances and change rates over two orders of magnitude each."""
     return SourceTable.of(rng.uniform(0.5, 50, n), 10 ** rng.uniform(-1.5, 0.7, n), **columns)
 
 

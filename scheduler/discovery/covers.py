@@ -12,23 +12,23 @@ import numpy as np
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.discovery.reveal_graph import Reveals, Sightings, from_rows, reveals_of
 
-# -- greedy ------------------------------------------------------------------
+# -- greedy --
 #
-# GREEDY: the page that reveals most of what is left, again and again (section 3.5.2).
+# GREEDY: repeatedly take the page that reveals most of the remaining new pages (section 3.5.2).
 #
-# With a budget of k pages it finds at least 1 - 1/e of what any k pages could; for all new pages it
-# needs at most a logarithmic factor more pages than the best cover.
+# With a budget of k pages it finds at least 1 - 1/e of the new pages that any k pages could. To
+# find all new pages, it needs at most a logarithmic factor more pages than the best cover.
 
 
 def greedy(reveals: Reveals, budget: int | None = None) -> Ints:
     """Return at most ``budget`` old pages that reveal most of what can be revealed.
 
-    In the order in which they are chosen; of equal ones the first. What a page adds only shrinks as
-    others are chosen, so that a page is valued anew only when it stands first (Minoux 1978); the
-    choice is exact.
+    The pages are in the order of the choice; ties are broken by the first. The gain of a page only
+    shrinks as others are chosen, so that a page is valued again only when it is first in the heap
+    (Minoux 1978); the choice is exact.
 
     Raises:
-        ValueError: the budget is below 0.
+        ValueError: if the budget is below 0.
     """
     if budget is not None and budget < 0:
         raise ValueError(f"budget must be at least 0, not {budget}")
@@ -60,8 +60,8 @@ def greedy(reveals: Reveals, budget: int | None = None) -> Ints:
 class RecrawlHistory:
     """Full recrawls of a site before the choice of a cover, all of one weight (section 3.6.4).
 
-    ``pages`` says how many pages there are by now: X_t. ``alive`` are those that existed at their
-    last visit, of shape (pages,); None: all.
+    ``pages`` is the present number of pages, X_t. ``alive`` are those that existed at their last
+    visit, of shape (pages,); None: all.
     """
 
     pages: int
@@ -73,7 +73,7 @@ class RecrawlHistory:
             raise ValueError("a recrawl knows more old pages than there are pages")
 
     def of_living(self, alive: Bools) -> RecrawlHistory:
-        """Return the history as if pages that are gone had never revealed anything."""
+        """Return the history as if removed pages had never revealed any page."""
         if alive.all():
             return self
         recrawls = [each.by(alive[: each.old]) for each in self.recrawls]
@@ -82,8 +82,8 @@ class RecrawlHistory:
     def fractions(self) -> Floats:
         """Return p_i^t of each page: the mean of its p_i.
 
-        A page that was not there yet revealed nothing; a recrawl in which nothing was new says
-        nothing of any. Of shape (pages,).
+        A page that did not exist yet counts as 0; recrawls without new pages are skipped. Shape
+        (pages,).
         """
         total, telling = np.zeros(self.pages), [each for each in self.recrawls if each.new]
         for recrawl in telling:
@@ -93,8 +93,8 @@ class RecrawlHistory:
     def ever(self) -> Ints:
         """Return every page that revealed a new one in any of the recrawls.
 
-        No choice by history exceeds it (section 3.6.5): the bound called full with a recrawl at
-        every step, and that for w with one at every w-th.
+        No choice by history exceeds it (section 3.6.5): it is the bound "full" with a recrawl at
+        every step, and the bound for w with one at every w-th.
         """
         found = np.zeros(self.pages, np.bool_)
         for recrawl in self.recrawls:
@@ -102,9 +102,10 @@ class RecrawlHistory:
         return np.asarray(np.flatnonzero(found), np.int64)
 
 
-# -- judging -----------------------------------------------------------------
+# -- evaluation --
 #
-# Evaluation of discovery algorithms: each chooses by past recrawls, the next one judges.
+# Evaluation of discovery algorithms: each chooses by past recrawls, and the next recrawl is the
+# test.
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +121,18 @@ class CoverRecord:
 
     @property
     def coverage(self) -> float:
-        """Return the revealed share of the new pages of all sites; NaN if none was new."""
+        """Return the revealed share of the new pages of all sites; NaN without new pages."""
         new = int(self.new.sum())
         return int(self.found.sum()) / new if new else nan
 
     @property
     def depth(self) -> float:
-        """Return the mean size of a cover; NaN without any."""
+        """Return the mean size of a cover; NaN without covers."""
         return float(self.size.mean()) if len(self.size) else nan
 
     @property
     def overhead(self) -> float:
-        """Return |O| / |N(O)|, visits for each new page (section 3.2.1); inf for nothing."""
+        """Return |O| / |N(O)|, visits per new page (section 3.2.1); inf if no page was found."""
         visits, found = int(self.size.sum()), int(self.found.sum())
         if not found:
             return inf if visits else 0.0
@@ -143,11 +144,11 @@ def judged(
     choose: Callable[[RecrawlHistory, Reveals], Ints],
     alive: Sequence[Bools],
 ) -> CoverRecord:
-    """Let an algorithm choose before each recrawl but the first, and compare with it.
+    """Evaluate an algorithm, which chooses before each recrawl except the first.
 
-    ``choose`` is given the past, and the recrawl itself, which only a bound may use. ``alive``
-    are the old pages that were there when a step began, for each recrawl. Steps in which nothing
-    was new are left out: no cover can be judged by them.
+    ``choose`` is called with the past, and with the recrawl itself, which only a bound may use.
+    ``alive`` are the old pages that existed at the beginning of a step, for each recrawl. Steps
+    without new pages are omitted, because they cannot test a cover.
     """
     results = []
     for number in range(1, len(recrawls)):
@@ -160,11 +161,11 @@ def judged(
     return CoverRecord(*np.array(results, np.int64).reshape(-1, 3).T)
 
 
-# -- new sites ---------------------------------------------------------------
+# -- new sites --
 #
 # Pages of a site that lead to unknown sites: H_t of appendix 9.1.
 #
-# The new nodes are other sites, not pages; each is revealed by the old pages that link to it, and
+# The new nodes are other sites, not pages. Each is revealed by the old pages that link to it, and
 # by those that lead to it through new pages only. The covers are chosen as for pages.
 
 
@@ -174,7 +175,7 @@ class SiteSightings:
 
     Attributes:
         pages: the pages of the site that links, and the links between them.
-        first_at: when each other site was first seen, by whatever page; of shape (sites,).
+        first_at: when each other site was first seen, on any page; of shape (sites,).
         source, target: the page and the other site that a link leads to; of shape (links,).
         seen_at: when it was first seen.
     """
@@ -196,7 +197,7 @@ class SiteSightings:
         target = np.concatenate((targets, both + number[self.target[known]]))
         pages, new = both - old, int(is_new.sum())
         graph = reveals_of(old, pages + new, source, target)
-        # Without its first new nodes: the pages, which only lead there.
+        # Without the first new nodes: these are pages on the way to the sites.
         rows = ((int(page), graph.of(int(page))) for page in np.flatnonzero(graph.set_of >= 0))
         sites = ((page, found[found >= pages] - pages) for page, found in rows)
         return from_rows(old, new, sites)

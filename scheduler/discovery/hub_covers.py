@@ -1,9 +1,9 @@
-"""The hub pages that a daemon visits for new links, where an algorithm chooses them.
+"""The hub pages that a daemon visits for new links, if an algorithm chooses them.
 
-The newest pages of each site, which :mod:`freshet.scheduler.discovery.hub_yield` remembers with
-those that revealed them, are the past recrawls of the site in steps of a week. The algorithm
-chooses by them as many pages as the greedy cover of all of them has. Visits to others are worth
-nothing for new links. Where nothing was revealed yet, every page may be tried.
+The newest pages of each site, which :mod:`freshet.scheduler.discovery.hub_yield` remembers with the
+pages that revealed them, serve as the site's past recrawls in steps of a week. The algorithm uses
+them to choose as many pages as their greedy cover has. Visits to other pages have no value for new
+links. Before any page was revealed, every page may be tried.
 """
 
 from typing import Final, Literal, TypeAlias, get_args
@@ -17,19 +17,19 @@ from freshet.scheduler.discovery.thesis_covers import ALGORITHMS, Algorithm
 from freshet.scheduler.estimate.bayes import members
 from freshet.scheduler.sources import Rows
 
-#: What chooses the pages: the worth of what each may reveal, or an algorithm.
+#: The rule that chooses the pages: the value of what each may reveal (``areas``), or an algorithm.
 Discovery: TypeAlias = Literal["areas", "greedy", "cov_win", "od_win", "cliq_win"]
 AREAS: Final[Discovery] = get_args(Discovery)[0]
 _STEP_DAYS: Final = 7.0
-#: A cover holds for so long.
+#: Days for which a cover is valid.
 _DAYS: Final = 1.0
 
 
 class HubCovers:
-    """Chooses the hub pages of each site anew, once a day if more is known of them."""
+    """The chosen hub pages of each site, chosen again at most once a day if there is new data."""
 
     def __init__(self) -> None:
-        # Of a site the day of the choice, how many pairs were known, and the rows chosen.
+        # For each site: the day of the choice, the number of known pairs, and the chosen rows.
         self._chosen: dict[int, tuple[float, int, Rows]] = {}
 
     def chosen(
@@ -37,8 +37,8 @@ class HubCovers:
     ) -> Bools:
         """Return (n,), the pages of sites (n,) that may be visited for new links on this day.
 
-        ``pairs`` (m,) are the site, the day on which a new page was found, its row, and that of a
-        page that reveals it.
+        ``pairs`` (m,) are the site, the day on which a new page was found, its row, and the row of
+        a page that reveals it.
         """
         site, found_at, item, by = pairs
         may = np.ones(len(page_site), np.bool_)
@@ -53,7 +53,7 @@ class HubCovers:
 
 
 def cover(algorithm: Algorithm, found_at: Floats, item: Rows, by: Rows) -> Rows:
-    """Return the rows that an algorithm chooses, of those ``by`` which each item was revealed."""
+    """Return the rows that an algorithm chooses among ``by``, the pages that reveal the items."""
     hubs, hub = np.unique(by, return_inverse=True)
     step = np.floor((found_at - found_at.min()) / _STEP_DAYS)
     recrawls = [

@@ -1,39 +1,39 @@
-"""The expected yield of visits to hub pages, by the new pages that they revealed before.
+"""The expected yield of visits to hub pages, from the new pages that they revealed before.
 
-A site's new page that was found is a *precedent*: the pages that linked to it when they were
-visited next would reveal the next one like it. With S(y) the pages that reveal precedent y, one
-like it comes at the rate r(y) a day, and is unknown until one of S(y) is visited. So at page x,
-where τ(y) days have passed since the last visit to any page of S(y), a visit reveals
+Each new page found on a site is a *precedent*: the pages that linked to it at their next visit
+would reveal the next similar page. With S(y) the pages that reveal precedent y, similar pages
+appear at the rate r(y) a day, and are unknown until one of S(y) is visited. So at page x, where
+τ(y) days have passed since the last visit to any page of S(y), a visit reveals
 
     E(x) = Σ r(y) τ(y)  over the y that x reveals
 
-pages that nothing else has revealed, and, by the law by which the greedy index values changes
-(what delay has cost by now, less what it has cost on average), is worth
+pages that no other visit has revealed. By the law by which the greedy index values changes (the
+cost of delay until now, less its average), the value of the visit is
 
     W(x) = Σ μ(y) r(y) τ(y)² / 2,
 
-importance times days. Where pages are to be found within D days, a wait costs as much for each day
-up to D, and 4 D more when it is over: by the same law
+importance times days. If pages must be found within D days, waiting costs the same for each day up
+to D, and 4 D more when D has passed: by the same law
 
     W(x) = Σ μ(y) r(y) (min(τ(y), D)² / 2 + 4 D² [τ(y) ≥ D]).
 
-The first term alone is what is lost of pages that go after a time that lies anywhere up to D (in
-the measure of days), the second what is lost of those that stay: so it counts on one in five to go.
-A guess. Without a limit, D = ∞, there is the first law.
+The first term alone is the loss for pages that disappear after a time anywhere up to D (measured in
+days), the second the loss for pages that remain: so this assumes that one in five disappears. A
+guess. Without a limit, D = ∞, the first law applies.
 
-Overlaps are thereby paid once, as in GREEDY: a visit to the front page takes from the feed what
-both reveal. Pages behind a new page, found at the first visit to it, count for the pages that
+Overlaps are thereby counted once, as in GREEDY: after a visit to the front page, the feed has less
+to reveal. Pages linked from a new page, found at the first visit to it, count for the pages that
 revealed it (the paths through new pages of Pandey 2008, section 3.2).
 
     r(y)  e^{−age/A} / (Z + Z₀), where Z = ∫ e^{−u/A} du over the days that the site is watched
-    A     a year: what a page reveals is known by few cases, and rarely changes
-    Z₀    a week, so that the first days do not count for more than they say
-    Of a site the 200 newest pages are remembered; Z begins when the last of the others was found.
+    A     a year: the pages that a hub reveals are known from few cases, and rarely change
+    Z₀    a week, so that the first days do not count too much
+    The 200 newest pages of a site are remembered; Z begins when the last forgotten one was found.
 
-Of the yield of a single visit, no more than ten pages, or a twentieth of the site, count: when a
-site is rebuilt everything is new, once. A page that has not revealed anything yet does so at the
-rate ½/(n/(2R) + days watched), for n pages of a site that reveal R new ones a day: so that every
-corner is visited now and then.
+At most ten pages, or a twentieth of the site, count from a single visit: when a site is rebuilt,
+all pages are new once. A page that has not revealed any page yet is assumed to do so at the rate
+½/(n/(2R) + days watched), for n pages of a site that reveal R new ones a day: so that every corner
+is visited now and then.
 
 Reference: ours, after Pandey 2008, sections 3.5 and 7.2 (joint discovery and refresh: future work).
 """
@@ -49,19 +49,20 @@ from freshet.scheduler.arrays import Arrays, Bools, Column, Floats
 from freshet.scheduler.estimate.bayes import members
 from freshet.scheduler.sources import Rows
 
-#: Pages of a site that are remembered as new, the newest.
+#: Number of a site's newest pages that are remembered.
 NEWEST: Final = 200
-#: Pages that are remembered to reveal a precedent: one that more reveal is found anyway.
+#: Number of revealing pages remembered for a precedent: with more of them, it is found anyway.
 MOST_REVEALERS: Final = 64
 _AT_ONCE: Final = 1_000
 _AGE: Final = 365.0
 _FIRST_DAYS: Final = 7.0
-#: What it costs to find a page too late, in times the limit, and what is as long: days add up.
+#: Cost of finding a page after the limit, in multiples of the limit; and the tolerance for sums of
+#: days.
 _TOO_LATE: Final = 4.0
 _SAME_DAYS: Final = 1e-6
 _OF_A_VISIT: Final = 10.0
 _OF_THE_SITE: Final = 0.05
-#: The new pages that each site is taken to have had, in its first days.
+#: Prior number of new pages of each site, in its first days.
 _PRIOR_PAGES: Final = 1.0
 _PRIOR_DAYS: Final = 30.0
 
@@ -78,9 +79,9 @@ class PageSnapshot:
     Attributes:
         site: a code.
         importance: μ.
-        found_at: when it was found.
+        found_at: when the page was found.
         since: the day of its last visit.
-        captured: True where it was ever visited.
+        captured: True where the page was ever captured.
     """
 
     site: Rows
@@ -97,10 +98,10 @@ class ExpectedReveals:
     Attributes:
         worth: (n,), W, importance times days.
         pages: (n,), E, new pages.
-        unknown: new pages of all sites that are thought to be there and unknown.
-        per_day: new pages a day of all sites, of those that any page reveals.
+        unknown: expected number of unknown new pages on all sites.
+        per_day: new pages a day on all sites that some page reveals.
         by, item: (m,) each, the rows of a page and of a precedent that it reveals; -1: forgotten.
-        waited: (m,), τ of that precedent.
+        waited: (m,), τ of the precedent.
     """
 
     worth: Floats
@@ -113,10 +114,10 @@ class ExpectedReveals:
 
 
 class Precedents:
-    """The newest pages of each site, and the pages that reveal them; rows as the pages'.
+    """The newest pages of each site, and the pages that reveal them, as page table rows.
 
-    *Law.* What it knows depends on what is revealed and on the order of the pages, not on how that
-    was divided into calls.
+    *Contract.* The state depends on the revealed pages and on the order of the pages, not on the
+    division into calls.
     """
 
     def __init__(self, newest: int = NEWEST) -> None:
@@ -125,10 +126,10 @@ class Precedents:
         self._newest: dict[int, deque[int]] = {}
         self._began = Column[np.float64](np.float64)
         self._revealers: dict[int, list[int]] = {}
-        #: By the rows of pages: one more than the place of a precedent; 0: none.
+        #: By the rows of pages: one more than the position of a precedent, or 0.
         self._place = Column[np.int32](np.int32)
         self._precedents = Column[np.void](_PRECEDENT)
-        #: Those that are not in the column yet: many at once cost a tenth.
+        #: Precedents that are not in the column yet: many at once cost a tenth.
         self._admitted: list[tuple[int, int, float, int]] = []
         self._pairs = Column[np.void](_PAIR)
         self._batches: dict[tuple[int, float], int] = {}
@@ -159,7 +160,7 @@ class Precedents:
         return self._displace(newest.popleft()) if len(newest) > self._remembered else None
 
     def reveal(self, row: int, by: int) -> None:
-        """Note that a visit to page ``by`` showed a new link to this page."""
+        """Record that a visit to page ``by`` showed a new link to this page."""
         place = self._place_of(row)
         if place < 0:
             return
@@ -173,13 +174,13 @@ class Precedents:
 
     @property
     def newest(self) -> Rows:
-        """Return the rows of the pages that are remembered, ascending."""
+        """Return the rows of the remembered pages, ascending."""
         self._take_in()
         rows: Rows = self._precedents.rows["row"]
         return np.sort(rows[rows >= 0])
 
     def revealers(self, row: int) -> tuple[int, ...]:
-        """Return S(y) of the page in this row."""
+        """Return S(y) for the page in this row."""
         return tuple(self._revealers.get(row, ()))
 
     @property
@@ -193,7 +194,7 @@ class Precedents:
         return it["site"], it["found_at"], it["row"], pairs["row"][kept]
 
     def move(self, old: int, new: int) -> None:
-        """Transfer what the page of one row reveals to another one."""
+        """Move the reveals of one row's page to another row."""
         self._take_in()
         pairs, precedents = self._pairs.rows, self._precedents.rows
         for k in np.flatnonzero(pairs["row"] == old).tolist():
@@ -201,14 +202,14 @@ class Precedents:
             if old not in revealers:
                 continue
             if new in revealers:
-                # The pair that is left is that of a page which is not there any more.
+                # The remaining pair belongs to a page that no longer exists.
                 revealers.remove(old)
             else:
                 revealers[revealers.index(old)] = new
                 pairs["row"][k] = new
 
     def written(self) -> dict[str, NDArray[Any]]:
-        """Return all that is remembered."""
+        """Return the whole state."""
         self._take_in()
         revealed = [(row, by) for row, each in self._revealers.items() for by in each]
         return {
@@ -220,7 +221,7 @@ class Precedents:
         }
 
     def read(self, written: Arrays) -> None:
-        """Remember what was written, and nothing else."""
+        """Restore a written state."""
         self._precedents.extend(written["precedents"])
         self._pairs.extend(written["pairs"])
         self._began.extend(written["began"])
@@ -240,7 +241,7 @@ class Precedents:
     def value(self, pages: PageSnapshot, now: float, limit: float = np.inf) -> ExpectedReveals:
         """Return the expected new pages at a visit to each page on this day.
 
-        ``limit``: D, in days. Of the answer it concerns the worth alone.
+        ``limit`` is D, in days; only ``worth`` depends on it.
         """
         self._take_in()
         sites, n = int(pages.site.max(initial=-1)) + 1, len(pages.site)
@@ -255,7 +256,7 @@ class Precedents:
         waited[known] = np.maximum(now - latest[known], 0.0)
         unknown = rate * waited
         cost = pages.importance[self._precedents.rows["row"]] * rate * _delay(waited, limit)
-        # What a first crawl found was not new, and nothing has revealed it.
+        # Pages that a first crawl found were not new, and no page has revealed them.
         again, since = self._unexplored(pages, np.where(known, rate, 0.0), days, now)
         return ExpectedReveals(
             worth=np.bincount(row, cost[place], minlength=n)
@@ -271,7 +272,7 @@ class Precedents:
     def _unexplored(
         self, pages: PageSnapshot, rate: Floats, days: Floats, now: float
     ) -> tuple[Floats, Floats]:
-        """Return further new pages a day of each page, and days since; (n,) each."""
+        """Return further new pages a day for each page, and days since its visit; (n,) each."""
         held, sites = pages.captured, len(days)
         count = np.maximum(np.bincount(pages.site[held], minlength=sites), 1)
         new = np.bincount(self._precedents.rows["site"], rate, minlength=sites) * days
@@ -281,14 +282,14 @@ class Precedents:
         return found, np.maximum(now - pages.since, 0.0)
 
     def _days(self, sites: int, now: float) -> Floats:
-        """Return Z + Z₀ of each site; (sites,)."""
+        """Return Z + Z₀ for each site; (sites,)."""
         watched = np.maximum(now - self._began.rows[:sites], 0.0)
         days = np.full(sites, _FIRST_DAYS)
         days[: len(watched)] -= _AGE * np.expm1(-watched / _AGE)
         return days
 
     def _rates(self, pages: PageSnapshot, days: Floats, now: float) -> Floats:
-        """Return r of each precedent; 0 of those forgotten, or without content."""
+        """Return r for each precedent; 0 if it is forgotten or has no content."""
         table = self._precedents.rows
         rate = np.zeros(len(table))
         if not len(table):
@@ -323,7 +324,7 @@ class Precedents:
         return row
 
     def _rebuild(self) -> None:
-        """Write the columns anew, without forgotten pages."""
+        """Rebuild the columns without forgotten pages."""
         self._take_in()
         kept = self._precedents.rows[self._precedents.rows["row"] >= 0].copy()
         self._precedents, self._forgotten = Column[np.void](_PRECEDENT), 0

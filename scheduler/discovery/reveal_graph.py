@@ -1,9 +1,8 @@
 """The graph H_t of new pages that each old page of a site reveals (Pandey 2008, section 3.2).
 
-The pages of a site are numbered in the order in which they appeared: at any time the old ones are
-those below a number, the new ones the next. A new page is *efficiently discoverable* from an old
-one where a path leads to it through new pages only; whoever fetches them learns the rest for
-nothing.
+The pages of a site are numbered in the order in which they appeared: at any time the old pages are
+those below a number, and the new pages follow. A new page is *efficiently discoverable* from an old
+one if a path leads to it through new pages only: they must be fetched anyway.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 
 # -- paths --
 #
-# New pages that reach one another count as one (strongly connected components); what each of those
-# reaches is found from the ends of the paths back to their beginnings.
+# New pages that reach one another count as one (strongly connected components). The pages that each
+# component reaches are computed from the ends of the paths back to their beginnings.
 
 
 def _behind(sources: NDArray[np.integer], targets: NDArray[np.integer], groups: int) -> list[int]:
@@ -40,10 +39,10 @@ def _behind(sources: NDArray[np.integer], targets: NDArray[np.integer], groups: 
 def reached(
     direct: Sequence[tuple[int, Ints]], sources: Ints, targets: Ints, new: int
 ) -> Iterator[tuple[int, Ints]]:
-    """Return what each old page reveals: the new pages that it links to, and all behind those.
+    """Yield the new pages that each old page reveals: its links, and all reached from those.
 
     ``direct`` are old pages and the new ones that they link to; ``sources`` and ``targets`` are
-    links among the ``new`` new ones. Takes at most ``new`` squared bits of memory.
+    links among the ``new`` new ones. It needs at most ``new`` squared bits of memory.
     """
     if not sources.size:
         yield from direct
@@ -73,13 +72,13 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Reveals:
-    """H_t = (X_t, Y_t, Z_t). Old pages that reveal the same new ones share one set.
+    """H_t = (X_t, Y_t, Z_t). Old pages that reveal the same new pages share one set.
 
     Attributes:
-        old: how many old pages there are; they are numbered from 0 on.
-        new: how many new ones; in here they are numbered from 0 on, too.
-        set_of: which set an old page reveals, -1 for nothing; of shape (old,).
-        offsets: where the sets begin in ``members``; one more than there are sets.
+        old: number of old pages, numbered from 0.
+        new: number of new pages, also numbered from 0 here.
+        set_of: the set that an old page reveals, or -1; of shape (old,).
+        offsets: where the sets begin in ``members``; one more than the number of sets.
         members: the new pages of all sets, ascending in each.
     """
 
@@ -104,7 +103,7 @@ class Reveals:
 
     @property
     def fractions(self) -> Floats:
-        """Return p_x = |N(x)| / N of each old page; 0 where nothing is new."""
+        """Return p_x = |N(x)| / N of each old page; 0 without new pages."""
         return self.degrees / max(self.new, 1)
 
     @property
@@ -132,7 +131,7 @@ class Reveals:
         return mask
 
     def by(self, kept: Bools) -> Reveals:
-        """Return what some of the old pages reveal, as if the others revealed nothing."""
+        """Return the graph of some old pages, as if the others revealed no page."""
         set_of = np.where(kept, self.set_of, _NONE)
         is_used = np.zeros(self.sizes.size, np.bool_)
         is_used[set_of[set_of != _NONE]] = True
@@ -143,19 +142,19 @@ class Reveals:
 
     @property
     def orphans(self) -> int:
-        """Return the number of new pages that no old one reveals."""
+        """Return the number of new pages that no old page reveals."""
         mask = np.ones(self.new, np.bool_)
         mask[self.members] = False
         return int(mask.sum())
 
 
 def reveals_of(old: int, new: int, sources: ArrayLike, targets: ArrayLike) -> Reveals:
-    """Return H_t of the links between ``old + new`` pages that are there at the time.
+    """Return H_t for the links between the ``old + new`` pages that exist at the time.
 
-    Links to old pages say nothing and may be among them.
+    Links to old pages are ignored.
 
     Raises:
-        ValueError: a link begins or ends at a page that there is not.
+        ValueError: if a link begins or ends at a page that does not exist.
     """
     source, target = _ends("sources", sources, old + new), _ends("targets", targets, old + new)
     if source.shape != target.shape:
@@ -168,7 +167,7 @@ def reveals_of(old: int, new: int, sources: ArrayLike, targets: ArrayLike) -> Re
 
 
 def from_rows(old: int, new: int, rows: Iterable[tuple[int, Ints]]) -> Reveals:
-    """Return H_t of the new pages (ascending, each once) that some old pages reveal."""
+    """Return H_t for the new pages (ascending, each once) that some old pages reveal."""
     set_of = np.full(old, _NONE, np.int64)
     numbers: dict[bytes, int] = {}
     sets: list[Ints] = []
@@ -207,8 +206,8 @@ def _ends(name: str, values: ArrayLike, pages: int) -> Ints:
 
 # -- sightings --
 #
-# A crawl that visits some pages only knows of each link when it was first seen, and when its page
-# was visited before: in between, the link appeared.
+# A crawl that visits only some pages knows for each link when it was first seen, and when its page
+# was visited before: the link appeared in between.
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +215,10 @@ class Sightings:
     """The history of a site; times in days, or in any other unit.
 
     Attributes:
-        found_at: when each page was found, ascending; pages are numbered so. Of shape (pages,).
-        source, target: the pages that a link leads from and to; of shape (links,), as the next.
+        found_at: when each page was found, ascending; this is the order of the page numbers. Of
+            shape (pages,).
+        source, target: the pages that a link leads from and to; of shape (links,), as is
+            ``seen_at``.
         seen_at: when it was first seen.
         visit_page, visit_at: the page and the time of each visit, in order of time; (visits,).
     """
@@ -234,13 +235,13 @@ class Sightings:
             raise ValueError("pages and visits must be in the order of time")
 
     def visited_before(self, page: Ints, at: Floats) -> Floats:
-        """Return the last visit to each page before a time; -inf where none was."""
+        """Return the last visit to each page before a time; -inf without one."""
         return visited_before(self.visit_page, self.visit_at, page, at)
 
     def between(self, start: float, end: float) -> Reveals:
         """Return H_t of the pages that were found after ``start``, up to ``end``.
 
-        A link counts if it may have existed at the end: no earlier visit missed it. Where all pages
+        A link counts if it may have existed at the end: no earlier visit missed it. If all pages
         were visited at both times, these are exactly the links that existed.
         """
         source, target, old, both = self.links_between(start, end)
@@ -255,14 +256,14 @@ class Sightings:
         return self.source[known], self.target[known], old, both
 
     def may_be_there(self, source: Ints, seen_at: Floats, end: float) -> Bools:
-        """Return which links may have existed at the end, by when they were seen."""
+        """Return which links may have existed at the end, by the times at which they were seen."""
         return np.asarray((seen_at <= end) | (self.visited_before(source, seen_at) < end), np.bool_)
 
 
 def visited_before(visit_page: Ints, visit_at: Floats, page: Ints, at: Floats) -> Floats:
     """Return the last visit to each page before a time, by visits in the order of time.
 
-    (m,) like ``page`` and ``at``; -inf where it never was.
+    (m,) like ``page`` and ``at``; -inf without one.
     """
     moments = visit_at.size + 1
     key = visit_page * moments + np.searchsorted(visit_at, visit_at, "left")
@@ -277,10 +278,10 @@ def visited_before(visit_page: Ints, visit_at: Floats, page: Ints, at: Floats) -
 
 
 def yields(sightings: Sightings) -> tuple[Ints, Ints]:
-    """Count the visits to each page that follow another one, and the new pages that they revealed.
+    """Count the visits to each page after its first, and the new pages that they revealed.
 
-    A page reveals what was found since its visit before, no matter which page revealed it first.
-    Both are of shape (pages,).
+    A page reveals links found since its previous visit, regardless of which page revealed them
+    first. Both are of shape (pages,).
     """
     pages = sightings.found_at.size
     before = sightings.visited_before(sightings.visit_page, sightings.visit_at)

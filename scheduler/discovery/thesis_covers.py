@@ -1,8 +1,8 @@
 """Algorithms that choose hub pages by past recrawls (Pandey 2008, sections 3.6 and 7.1).
 
-OD takes the pages of the largest outdegree to new pages (3.6.1), CLIQ the best page of each cluster
-of similar pages (3.6.2), COV the greedy cover (3.6.3); -1 and COV use the last recrawl alone, and
-choose no page after a step without new pages; -WIN uses all of them (3.6.4).
+OD takes the pages with the largest outdegree to new pages (3.6.1), CLIQ the best page of each
+cluster of similar pages (3.6.2), COV the greedy cover (3.6.3); -1 and COV use the last recrawl
+alone, and choose no page after a step without new pages; -WIN uses all of them (3.6.4).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,9 +19,10 @@ from freshet.scheduler.discovery.reveal_graph import Reveals
 
 
 def od(fractions: Floats, budget: int) -> Ints:
-    """Return the ``budget`` pages of the largest p_i, of equal ones the first; none that are 0.
+    """Return the ``budget`` pages with the largest p_i above 0; ties are broken by the first.
 
-    Lemma 1: it finds at least p_[1] / (p_[1] + the sum of p_[k+1] to p_[2k-1]) of the best cover.
+    Lemma 1: it finds at least the share p_[1] / (p_[1] + the sum of p_[k+1] to p_[2k-1]) of the
+    best cover.
     """
     candidates = np.flatnonzero(fractions > 0)
     best = np.argsort(-fractions[candidates], kind="stable")[: max(budget, 0)]
@@ -33,17 +34,17 @@ def od_win(past: RecrawlHistory, budget: int) -> Ints:
     return od(past.fractions(), budget)
 
 
-# -- clusters ----------------------------------------------------------------
+# -- clusters --
 #
-# Old pages that reveal nearly the same new ones, as clusters (section 3.6.2).
+# Old pages that reveal nearly the same new pages, as clusters (section 3.6.2).
 #
-# Single link: a page belongs to a cluster where its Jaccard coefficient with any other page of it
-# is at least 1 - eps_b. Pairs come from the new pages that both reveal; where those are too many,
-# from MinHash and LSH, and are checked exactly.
+# Single link: a page belongs to a cluster if its Jaccard coefficient with any other page of the
+# cluster is at least 1 - eps_b. Pairs are counted from the new pages that both reveal; if those are
+# too many, candidates are from MinHash and LSH, and are checked exactly.
 
 #: The threshold of the thesis.
 EPS_B: Final = 0.8
-#: Up to this number of pairs of sets and common new pages, they are counted one by one.
+#: Up to this number of pairs of sets and common new pages, pairs are counted one by one.
 _MOST_PAIRS: Final = 20_000_000
 _PERMUTATIONS: Final = 128
 
@@ -52,7 +53,7 @@ def clusters(reveals: Reveals, eps_b: float = EPS_B) -> Ints:
     """Return the cluster of each set of ``reveals``, numbered from 0 on; of shape (sets,).
 
     Raises:
-        ValueError: eps_b is not from 0 to below 1.
+        ValueError: if eps_b is not at least 0 and below 1.
     """
     if not 0.0 <= eps_b < 1.0:
         raise ValueError(f"eps_b must be from 0 to below 1, not {eps_b}")
@@ -75,9 +76,9 @@ def _joined(first: Ints, second: Ints, sets: int) -> Ints:
 
 
 def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
-    """Return the pairs of similar sets, by counting what they share."""
+    """Return the pairs of similar sets, by counting their common pages."""
     holders, page = _holders(reveals), np.sort(reveals.members)
-    # Each holder of a new page and those after it, which are later sets.
+    # Each holder of a new page and its later holders, which are later sets.
     after = np.searchsorted(page, page, "right") - np.arange(len(page)) - 1
     place = np.repeat(np.arange(len(page)), after)
     other = place + 1 + np.arange(len(place)) - np.repeat(np.cumsum(after) - after, after)
@@ -98,9 +99,9 @@ def _holders(reveals: Reveals) -> Ints:
 def _hashed(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
     """Return the pairs of similar sets, except a few that LSH misses.
 
-    By datasketch's index, with the bands of the most minima r by which sets of resemblance
-    J ≥ 1 − eps_b meet in one of b = 128/r bands with 1 − (1 − J^r)^b ≥ 1 − 1/e: those with
-    (1/b)^(1/r) ≤ J (Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", 3.4).
+    Uses datasketch's index, with the largest number of minima r per band for which sets of
+    resemblance J ≥ 1 − eps_b meet in one of b = 128/r bands with 1 − (1 − J^r)^b ≥ 1 − 1/e: that
+    is, (1/b)^(1/r) ≤ J (Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", 3.4).
     """
     from datasketch import MinHash, MinHashLSH  # noqa: PLC0415 - slow to import
 
@@ -128,19 +129,19 @@ def jaccard(reveals: Reveals, first: int, second: int) -> float:
 
 
 def cliq(reveals: Reveals, budget: int, eps_b: float = EPS_B) -> Ints:
-    """Return the best pages of the ``budget`` clusters whose best pages reveal most.
+    """Return the best pages of the ``budget`` clusters with the largest best pages.
 
-    Theorem 1: where pages reveal either nearly the same or nearly nothing in common, it finds at
-    least (1 - k' eps_s) / (1 + k eps_b) of the best cover.
+    Theorem 1: if any two pages reveal either nearly the same pages or hardly any common page, it
+    finds at least the share (1 - k' eps_s) / (1 + k eps_b) of the best cover.
     """
     return od(best_of_clusters(reveals, eps_b), budget)
 
 
 def best_of_clusters(reveals: Reveals, eps_b: float = EPS_B) -> Floats:
-    """Return p_x of the best page of each cluster, 0 of all others; of shape (old,)."""
+    """Return p_x for the best page of each cluster, 0 for all others; of shape (old,)."""
     found = np.zeros(reveals.old)
     of_set = clusters(reveals, eps_b)
-    # The largest set of each cluster, of equal ones that of the first page.
+    # The largest set of each cluster; ties are broken by the first page.
     order = np.lexsort((reveals.first_pages, -reveals.sizes, of_set))
     _, first = np.unique(of_set[order], return_index=True)
     best = reveals.first_pages[order[first]]
@@ -149,7 +150,7 @@ def best_of_clusters(reveals: Reveals, eps_b: float = EPS_B) -> Floats:
 
 
 def cliq_win(past: RecrawlHistory, budget: int) -> Ints:
-    """Return the best pages of the ``budget`` clusters with the highest worth."""
+    """Return the best pages of the ``budget`` clusters with the highest value."""
     worth = past.fractions()
     if past.recrawls:
         last = past.recrawls[-1]
@@ -157,24 +158,24 @@ def cliq_win(past: RecrawlHistory, budget: int) -> Ints:
     return od(worth, budget)
 
 
-# -- cov win -----------------------------------------------------------------
+# -- cov win --
 #
-# COV-WIN: the greedy cover of all past recrawls pooled. Ours, not the thesis's.
+# COV-WIN: the greedy cover of all past recrawls pooled. Ours, not from the thesis.
 #
-# Every new page of the past is a scenario that may come again. COV covers those of the last
-# recrawl and knows nothing after one without news; OD-WIN adds up what pages revealed, and pays
-# for overlaps again and again. The cover of all scenarios together does neither: "it is not easy
-# to 'average' cover information from multiple recrawls" (section 3.6.3), but it is to cover their
+# Every new page of the past is a scenario that may repeat. COV covers the pages of the last
+# recrawl, and has no data after one without news; OD-WIN adds up the revealed pages, and pays for
+# overlaps again and again. The cover of all scenarios together avoids both: "it is not easy to
+# 'average' cover information from multiple recrawls" (section 3.6.3), but it is easy to cover their
 # union.
 
-#: What a page counts that came alone in a step. Weights are whole numbers, so that sums are exact
-#: and what is equal is equal.
+#: Weight of a page that was the only new one in a step. Weights are integers, so that sums are
+#: exact and ties are detected.
 _ONE: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Pages that revealed the same, the first last; ``loss`` is minus their worth."""
+    """Pages that revealed the same set, the first last; ``loss`` is minus their value."""
 
     loss: int
     pages: list[int]
@@ -184,11 +185,11 @@ class _Group:
 def cov_win(past: RecrawlHistory, budget: int) -> Ints:
     """Return ``budget`` pages, each the one that covers most of what is not covered yet.
 
-    Of N pages that came in one step each counts 1 / sqrt(N): a site that was rebuilt does not
-    decide alone, nor does a step with a single page count as much as one with hundreds.
-    When all is covered, it is covered a second time by the pages that are left, for where those
-    of the first cover fail; and so on. Of equal pages the one that revealed most, of these the
-    first. Pages that never revealed anything are not chosen.
+    Each of N pages that appeared in one step counts 1 / sqrt(N): a rebuilt site does not dominate,
+    and a step with a single page does not count as much as one with hundreds. When all is covered,
+    the remaining pages form a second cover, for cases where the first fails; and so on. Ties are
+    broken by the larger set, then by the first page. Pages that never revealed a page are not
+    chosen.
     """
     new = np.array([each.new for each in past.recrawls], np.int64)
     each_counts = np.maximum(np.round(_ONE / np.sqrt(np.maximum(new, 1))), 1).astype(np.int64)
@@ -197,7 +198,7 @@ def cov_win(past: RecrawlHistory, budget: int) -> Ints:
 
 
 def _groups(past: RecrawlHistory) -> list[tuple[list[int], Ints]]:
-    """Return groups of pages that revealed the same, with the new pages numbered throughout."""
+    """Return groups of pages that revealed the same set, with new pages numbered throughout."""
     pages = past.ever()
     if not pages.size:
         return []
@@ -228,7 +229,7 @@ def _covers(groups: Sequence[tuple[list[int], Ints]], weights: Ints) -> Iterator
 
 
 def _cover(groups: Sequence[_Group], uncovered: Ints) -> Iterator[_Group]:
-    """Yield the groups of a cover by GREEDY; a gain only shrinks, so only the first is revalued."""
+    """Yield a greedy cover; gains only shrink, so only the first in the heap is valued again."""
     waiting = [(each.loss, each.loss, each.pages[-1], n) for n, each in enumerate(groups)]
     heapify(waiting)
     while waiting:
@@ -245,27 +246,27 @@ def _cover(groups: Sequence[_Group], uncovered: Ints) -> Iterator[_Group]:
             yield group
 
 
-# -- bandit ------------------------------------------------------------------
+# -- bandit --
 #
 # A bandit that needs no full recrawls: every old page is an arm (section 7.1).
 #
-# A new page is a step in time, and an arm pays where it covers that page. k arms are pulled in a
-# batch, and what all of them revealed together is all that is known of what was new. The arms of
-# the largest upper confidence bound are pulled; they converge to those of the largest outdegree,
-# as OD-WIN would take them.
+# A new page is a step in time, and an arm pays if it covers that page. k arms are pulled in a
+# batch; the new pages that all of them revealed together are the only known ones. The arms with the
+# largest upper confidence bound are pulled; they converge to the pages with the largest outdegree,
+# as OD-WIN chooses them.
 #
-# The bound is that of UCB1 (Auer, Cesa-Bianchi, Fischer 2002) with the variance p (1 - p) that an
-# arm is thought to have, as in UCB-V (Audibert, Munos, Szepesvari 2009, without its term of the
-# range). UCB1 takes 1/4 for every arm: each of thousands of pages without payoff then seems as
-# promising as the index after a few visits, until it was pulled often.
+# The bound is from UCB1 (Auer, Cesa-Bianchi, Fischer 2002) with the estimated variance p (1 - p) of
+# an arm, as in UCB-V (Audibert, Munos, Szepesvari 2009, without its range term). UCB1 uses 1/4 for
+# every arm: then each of thousands of pages without payoff seems as promising as the index after a
+# few visits, until it was pulled often.
 
-#: Scales the confidence bounds; 0 only exploits. Narrow: the widest of 1, 0.1 and 0.01 that costs
-#: next to nothing on synthetic sites.
+#: Scales the confidence bounds; 0 only exploits. Narrow: the widest of 1, 0.1 and 0.01 with next to
+#: no cost on synthetic sites.
 WIDTH: Final = 0.1
 
 
 def informed_bandit(past: RecrawlHistory, budget: int) -> Ints:
-    """Return the arms that a bandit would pull next after all recrawls, the most promising first.
+    """Return the arms that a bandit would pull next after all recrawls, the best first.
 
     A full recrawl is a batch in which every old page is an arm.
     """
@@ -282,24 +283,24 @@ def informed_bandit(past: RecrawlHistory, budget: int) -> Ints:
 
 def upper_bounds(trials: Floats, paid: Floats, steps: int) -> Floats:
     """Return the upper confidence bound of the share of new pages that each arm covers."""
-    # The mean payoff is a half at first, never 0, or no page would be tried.
+    # The mean payoff starts at a half, never at 0, or no page would be tried.
     prior = (float(paid.sum()) + 1.0) / (float(trials.sum()) + 2.0)
     known = trials + 1.0
-    # A page without visits is worth the mean of pages, and its doubt.
+    # A page without visits has the mean payoff of pages, and the uncertainty of no data.
     mean = np.minimum((paid + prior) / known, 1.0)
     variance = mean * (1.0 - mean)
     doubt = np.sqrt(2.0 * np.log(steps + 1.0) * variance / known)
     return np.asarray(mean + WIDTH * doubt, np.float64)
 
 
-# -- algorithms --------------------------------------------------------------
+# -- algorithms --
 #
-# The ways of choosing a cover by past recrawls, by name.
+# The algorithms for choosing a cover by past recrawls, by name.
 #
-# None knows the future. GREEDY, OD and CLIQ, which the thesis gives the recrawl itself, are given
-# the last one that brought anything new; COV, OD-1 and CLIQ-1 the last one, whatever it brought.
-# OD-ALL is OD-WIN where every step was a full recrawl (section 3.6.4): where steps are all there
-# is, both choose the same.
+# All of them use only the past. GREEDY, OD and CLIQ, which in the thesis use the recrawl itself,
+# use the last recrawl with new pages; COV, OD-1 and CLIQ-1 the last one in any case. OD-ALL is
+# OD-WIN with a full recrawl at every step (section 3.6.4): with the same steps, both choose the
+# same.
 
 #: From past recrawls and a budget to the old pages to visit.
 Algorithm: TypeAlias = Callable[[RecrawlHistory, int], Ints]

@@ -1,26 +1,25 @@
-"""One budget for copies that are kept fresh and for sources whose items fade, at one price.
+"""One budget, at one price, for refreshing copies and for ephemeral sources.
 
-At the price λ of a crawl a source whose items fade is crawled every τ(λ), when its Whittle index
-has come to λ: γ(τ) = λ. All other sources share by a rate policy what that leaves of the budget R,
-and the last crawl that they get saves p(R − Σ 1/τ). At the optimum no crawl is worth more
-elsewhere:
+At the price λ of a crawl, an ephemeral source is crawled every τ(λ), when its Whittle index has
+reached λ: γ(τ) = λ. All other sources share the rest of the budget R by a rate policy, and their
+last crawl saves p(R − Σ 1/τ). At the optimum no crawl has a higher value elsewhere:
 
     λ = p(R − Σ_i 1/τ_i(λ))
 
-What the fading sources want falls in λ, and the price of the others rises with what these get: one
-root, found by regula falsi in some ten plans. A source whose crawls are never worth the price,
-λC ≥ u*, is kept fresh as any other page.
+The demand of the ephemeral sources decreases with λ, and the price of the others increases with
+that demand: one root, found by regula falsi in about ten plans. A source with crawls that are never
+worth the price, λC ≥ u*, is refreshed like any other page.
 
     w Λ ξ̄   income   new items, in days of a stale copy times importance, per day   (k,)
     μ       decay    per day                                                           (k,)
-    C       cost     of a crawl; it weighs, the budget counts crawls                   (k,)
+    C       cost     of a crawl, a weight; the budget counts crawls                    (k,)
     R       budget   crawls per day                                                    one number
     λ       price    of a crawl, days of a stale copy times importance                 one number
 
-Capacities of hosts count the crawls of both kinds.
+Capacities of hosts apply to the crawls of both kinds.
 
 Reference: Avrachenkov and Borkar 2018, Theorem 1, for T → 0; Kolobov et al. 2019, Problem 3, for p.
-That they share a budget is ours.
+The common budget is ours.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows, SourceTable
 
-#: The plan of a table and a budget; and the price of a crawl, where a policy knows none.
+#: The plan for a table and a budget; and the price of a crawl, for policies without prices.
 PlanOf: TypeAlias = Callable[[SourceTable, float], CrawlPlan]
 PriceOf: TypeAlias = Callable[[SourceTable, float], float]
 
-#: How exactly the budget is divided, as a share of it.
+#: Tolerance of the division of the budget, as a share of it.
 _PRECISION: Final = 1e-4
-#: Crawls a day of one source at most, where they cost nothing: one every ten seconds.
+#: Maximum crawls a day of one source, at a price of 0: one every ten seconds.
 _MOST: Final = 8_640.0
-#: A host that fading sources use up leaves the others this share of its capacity.
+#: Share of a host's capacity that ephemeral sources leave to the others.
 _LEAST: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class DecayingSources:
-    """The k rows of a table whose items fade; every column has length k.
+    """The k ephemeral sources of a table; every column has length k.
 
     Attributes:
         row: of the table, ascending.
@@ -66,7 +65,7 @@ class DecayingSources:
     cost: Floats
 
     def take(self, rows: Bools) -> DecayingSources:
-        """Return some of them."""
+        """Return some of the sources."""
         return DecayingSources(self.row[rows], self.income[rows], self.decay[rows], self.cost[rows])
 
     def intervals(self, price: float) -> Floats:
@@ -82,9 +81,9 @@ class JointPlan:
     """The division of a budget.
 
     Attributes:
-        plan: of all rows; those that fade are crawled at 1/τ.
+        plan: for all rows; ephemeral sources are crawled at 1/τ.
         price: λ.
-        fading: the rows that are crawled for what appears there, ascending.
+        decaying: the rows that are crawled as ephemeral sources, ascending.
     """
 
     plan: CrawlPlan
@@ -95,10 +94,10 @@ class JointPlan:
 def joint_plan(
     table: SourceTable, budget: float, decaying: DecayingSources, plan_of: PlanOf, price_of: PriceOf
 ) -> JointPlan:
-    """Return the plan at which a crawl has the same worth everywhere.
+    """Return the plan at which a crawl has the same value everywhere.
 
-    ``plan_of`` divides what is left among all other rows, ``price_of`` says what its last crawl
-    saves; both may raise PolicyError. A budget that is not above 0 is a ValueError.
+    ``plan_of`` divides the rest among all other rows, ``price_of`` returns the saving of its last
+    crawl; both may raise PolicyError. A budget that is not above 0 raises ValueError.
     """
     spent, price = _spent(table, budget, decaying, price_of)
     worth = decaying.take(np.isfinite(decaying.intervals(price)))
@@ -121,7 +120,7 @@ def _rates(decaying: DecayingSources, price: float) -> Floats:
 def _spent(
     table: SourceTable, budget: float, decaying: DecayingSources, price_of: PriceOf
 ) -> tuple[float, float]:
-    """Return crawls a day for the fading sources, and the price."""
+    """Return crawls a day for the ephemeral sources, and the price."""
     others = table.take(_others(table, decaying.row))
 
     def price(spent: float) -> float:
@@ -133,7 +132,7 @@ def _spent(
     most = budget * (1 - _PRECISION)
     few, many = (0.0, excess(0.0)), (most, excess(most))
     if many[1] >= 0:
-        # The others leave it to them: then they set the price among themselves.
+        # The others leave them the budget: then their own demand sets the price.
         return most, _own_price(decaying, most)
     spent = _root(excess, few, many, budget * _PRECISION)
     return spent, price(spent)
@@ -145,10 +144,10 @@ def _root(
     high: tuple[float, float],
     precision: float,
 ) -> float:
-    """Return where the excess is 0, to within ``precision``; it falls by at least 1 for each 1.
+    """Return the root of ``excess``, to ``precision``; its slope is at most −1.
 
-    ``low`` and ``high`` are places with their excess, at least 0 and below 0. By regula falsi,
-    which counts half of what an end has that stays (the Illinois method).
+    ``low`` and ``high`` are points with their excess, at least 0 and below 0. By regula falsi, with
+    half the excess of an end that stays (the Illinois method).
     """
     stayed = 0
     while True:

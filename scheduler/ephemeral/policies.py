@@ -1,4 +1,4 @@
-"""Policies over periods: a priority for each source at each multiple of T."""
+"""Policies over periods: a priority for each source in each period T."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from freshet.scheduler.special_functions import lambert
 
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
-    """The information of a policy at its decision; all (n,) but ``elapsed``.
+    """The information of a policy at its decision; all (n,) except ``elapsed``.
 
     Attributes:
-        elapsed: periods before this one.
+        elapsed: number of periods before this one.
         since_crawl: periods since each source's crawl, at least 1.
-        crawls: how often each was crawled.
-        state: its utility where it is observed, else the one expected since its crawl.
+        crawls: number of crawls of each source.
+        state: its utility if observed, else the one expected since its crawl.
         expected: the utility expected since its crawl.
     """
 
@@ -34,21 +34,21 @@ class PolicyInput:
     expected: Floats
 
 
-#: A policy: each period a priority of each source (n,), per unit of cost; the larger the sooner.
+#: A policy: in each period a priority for each source (n,), per unit of cost; the highest first.
 PeriodPolicy: TypeAlias = Callable[[PolicyInput], Floats]
 
 
 # -- affordable --
 #
-# The largest indices that a budget pays for, Σ C_i v_i ≤ M, in decreasing order, equal ones by row;
-# a source that the rest of the budget does not pay for is passed over. Where all cost the same only
-# candidates are sorted: O(n) and their sorting.
+# The largest indices that a budget pays for, Σ C_i v_i ≤ M, in decreasing order, ties by row. A
+# source that the rest of the budget does not pay for is skipped. If all cost the same, only
+# candidates are sorted: O(n) plus the sort of the candidates.
 
 Rows: TypeAlias = NDArray[np.intp]
 
-#: Rounding of a sum of costs, as a share of the budget, that is not overspending.
+#: Relative excess of a sum of costs that counts as rounding.
 _ROUNDING = 1e-12
-#: One row in this many is sampled; a smaller sample than this suggests nothing.
+#: One row in this many is sampled; a smaller sample is not used.
 _STRIDE = 64
 _SAMPLE = 64
 
@@ -78,7 +78,7 @@ def _in_order(rows: Rows, n: int) -> Rows:
 
 
 def largest(index: Floats, count: int) -> Rows:
-    """Return the rows of the ``count`` largest, in no order; of equal ones the first.
+    """Return the rows of the ``count`` largest, unordered; ties are broken by the first row.
 
     >>> sorted(largest(np.array([5.0, 7.0, 5.0, 5.0]), 2).tolist())
     [0, 1]
@@ -97,7 +97,7 @@ def largest(index: Floats, count: int) -> Rows:
 
 
 def _likely(index: Floats, count: int) -> Rows | None:
-    """Return all rows above a level that a sample suggests, if those are few and enough."""
+    """Return all rows above a level estimated from a sample, if those are few and enough."""
     sample = index[::_STRIDE]
     expected = count / _STRIDE
     rank = len(sample) - int(expected + 4 * expected**0.5 + 8)
@@ -113,7 +113,7 @@ def _one_by_one(index: Floats, cost: Floats, left: float) -> Rows:
     while (paid := cost <= left).any():
         rows, cost = rows[paid], cost[paid]
         spent = np.cumsum(cost)
-        # What fits alone fits as the first, though its sum be rounded.
+        # A source that fits alone fits as the first, even if the sum is rounded.
         count = max(1, int(np.searchsorted(spent, left, side="right")))
         taken.append(rows[:count])
         left -= float(spent[count - 1])
@@ -140,21 +140,21 @@ def greedy_expected(sources: EphemeralSources) -> PeriodPolicy:
 
 
 def best_sources(sources: EphemeralSources) -> PeriodPolicy:
-    """Put those first that earn most, u per unit of cost, if crawled each period."""
+    """Rank by u per unit of cost: the income if crawled each period."""
     return lambda _: sources.fresh / sources.cost
 
 
 def at_frequencies(frequencies: Floats) -> PeriodPolicy:
-    """Put the source first that is furthest behind its own crawls per period, (n,)."""
+    """Rank by the number of crawls that a source is behind its frequency per period, (n,)."""
     return lambda seen: frequencies * (seen.elapsed + 1) - seen.crawls
 
 
-# -- static frequencies ------------------------------------------------------
+# -- static frequencies --
 #
-# Optimal frequencies that never change (Lefortier et al. 2013, as the Whittle papers tell of it).
+# Optimal constant frequencies (Lefortier et al. 2013, as described in the Whittle papers).
 #
-# A source that is crawled every I units of time earns (Λξ̄/μ)(1 − e^{−μI})/I. Frequencies f = 1/I
-# are sought
+# A source that is crawled every I units of time earns (Λξ̄/μ)(1 − e^{−μI})/I. The frequencies f =
+# 1/I
 #
 #     maximise  Σ f (Λξ̄/μ)(1 − e^{−μ/f})    subject to  Σ C f T = M,  f ≤ 1/T
 #
@@ -168,7 +168,7 @@ def at_frequencies(frequencies: Floats) -> PeriodPolicy:
 def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
     """Return crawls per period (n,), at most 1 each; Σ C f is at most the budget.
 
-    A source without decay earns the same however seldom it is crawled, and gets 0.
+    A source without decay earns the same at any frequency, and gets 0.
     """
     decaying = (sources.decay > 0) & (sources.arrival_rate * sources.mean_utility > 0)
     frequencies = np.zeros(len(sources))
@@ -188,13 +188,13 @@ def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
 
     low, high = least_price(lambda price: float(sources.cost @ at(price)), budget, top)
     few, many = at(high), at(low)
-    # A frequency falls to 0 so late that floats see a jump: the rest of the budget goes there.
+    # A frequency reaches 0 so steeply that floats see a jump: the rest of the budget is used there.
     short, long = budget - float(sources.cost @ few), float(sources.cost @ (many - few))
     return few + min(1.0, short / long) * (many - few) if long > 0 else few
 
 
 def least_price(spent: Callable[[float], float], budget: float, top: float) -> tuple[float, float]:
-    """Return the adjacent prices from 0 to ``top`` of which the lower one spends too much."""
+    """Return adjacent prices from 0 to ``top``: the lower one spends more than the budget."""
     low, high = 0.0, top
     while low < (middle := (low + high) / 2) < high:
         if spent(middle) > budget:
@@ -204,19 +204,20 @@ def least_price(spent: Callable[[float], float], budget: float, top: float) -> t
     return low, high
 
 
-# -- bounds ------------------------------------------------------------------
+# -- bounds --
 #
-# The relaxed problem: the budget kept on average, one price for all; a bound for every policy.
+# The relaxed problem: the budget holds on average, at one price; a bound for every policy.
 #
-# With Σ C_i v_i ≤ M demanded only on average (equation 5), the dual at the price λ ≥ 0 is
+# With Σ C_i v_i ≤ M required only on average (equation 5), the dual at the price λ ≥ 0 is
 #
 #     D(λ) = λM + Σ_i max( 0, max_k (x_{i,k} − λC_i)/k )
 #
 # since a source that pays λC for each crawl is best crawled every k periods, k the first with
-# γ(x_k) ≥ λ, or never if λC ≥ u*. D is convex; its minimum is the most that any policy can earn
-# per period in the deterministic model, and in the stochastic one if nothing is observed.
+# γ(x_k) ≥ λ, or never if λC ≥ u*. D is convex; its minimum is the maximum that any policy can earn
+# per period in the deterministic model, and in the stochastic one without observations.
 #
-# k in closed form: γ(x_k) = λ says, with y = kh, h = μT, b = h/(1 − e^{−h}) and c = λC/u*,
+# k in closed form: γ(x_k) = λ is equivalent, with y = kh, h = μT, b = h/(1 − e^{−h}) and c = λC/u*,
+# to
 #
 #     −(b + y) e^{−(b + y)} = −(1 − c) b e^{−b},   so   y = −W₋₁(−(1 − c) b e^{−b}) − b
 
@@ -225,7 +226,8 @@ def least_price(spent: Callable[[float], float], budget: float, top: float) -> t
 class _Relaxed:
     """The relaxed optimum: ``bound``, utility per period, and ``price``, λ per unit of cost.
 
-    It is the lowest price at which the budget is enough; D may be as low up to a higher one.
+    It is the lowest price at which the budget suffices; D may have the same value up to a higher
+    one.
     """
 
     bound: float
@@ -233,10 +235,10 @@ class _Relaxed:
 
 
 def relaxed(sources: EphemeralSources, budget: float) -> _Relaxed:
-    """Return the bound and its price by bisection, exact but for rounding.
+    """Return the bound and its price by bisection, exact except for rounding.
 
-    A source without decay earns u per period however seldom it is crawled, at no price. A budget
-    that is not above 0 is a ValueError.
+    A source without decay earns u per period at any frequency, without a price. A budget that is
+    not above 0 raises ValueError.
     """
     arrays.budget("budget", budget)
     if sources.cost.sum() <= budget:
@@ -248,7 +250,7 @@ def relaxed(sources: EphemeralSources, budget: float) -> _Relaxed:
 
 
 def dual(sources: EphemeralSources, budget: float, price: float) -> float:
-    """Return D(λ), utility per period: at any price at least what a policy can earn."""
+    """Return D(λ), utility per period: at any price at least the income of any policy."""
     k = crawl_periods(sources, price)
     with np.errstate(invalid="ignore"):
         gain = (sources.utility_after(k) - price * sources.cost) / k
@@ -276,7 +278,7 @@ def crawl_periods(sources: EphemeralSources, price: float) -> Floats:
     guess = np.where(rows, 1.0, 0.0)
     guess[rows] = np.maximum(1, np.ceil(y / h))
     k[rows] = guess[rows]
-    # The closed form may be out by one where rounding decides.
+    # The closed form may differ by one because of rounding.
     finite = np.isfinite(k)
     earlier = np.where(finite, np.maximum(k - 1, 1), 1.0)
     k = np.where(finite & (sources.index(earlier) >= price), earlier, k)

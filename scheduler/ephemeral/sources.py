@@ -1,4 +1,4 @@
-"""Sources whose items fade: a table of n of them, and what it follows from Theorem 1's model."""
+"""Ephemeral sources as a table of n rows, and results of Theorem 1's model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from freshet.scheduler.special_functions import beta_hazard
 
 @dataclass(frozen=True, slots=True)
 class EphemeralSources:
-    """n sources; construct with :meth:`of`, which checks.
+    """n sources; construct with :meth:`of`, which checks its arguments.
 
     Attributes:
         arrival_rate: (n,), Λ, items per unit of time.
-        mean_utility: (n,), ξ̄, what an item is worth when it appears, on average.
-        decay: (n,), μ, the rate at which it fades, per unit of time.
+        mean_utility: (n,), ξ̄, the mean utility of an item when it appears.
+        decay: (n,), μ, the rate at which its utility decays, per unit of time.
         cost: (n,), C, of one crawl, in the unit of the budget.
         period: T, the time from one decision to the next.
     """
@@ -43,7 +43,7 @@ class EphemeralSources:
         cost: ArrayLike = 1.0,
         period: float = 1.0,
     ) -> EphemeralSources:
-        """Return the checked table; one number stands for all rows.
+        """Return the checked table; one number applies to all rows.
 
         Raises:
             ValueError: if a row is negative, NaN or not finite, a cost not above 0, or if the
@@ -98,11 +98,11 @@ class EphemeralSources:
         )
 
 
-# -- utility laws --
+# -- utility distributions --
 #
-# Laws of ξ, the random utility of an item when it appears (section 7); the papers do not name one.
-# ``together`` lets all items of a period share one draw of ξ: attention to a source differs from
-# period to period, not from item to item.
+# Distributions of ξ, the random utility of an item when it appears (section 7); the papers do not
+# name one. With ``together`` all items of a period share one draw of ξ: attention to a source
+# differs from period to period, not from item to item.
 
 Family: TypeAlias = Literal["constant", "exponential", "lognormal", "pareto"]
 FAMILIES: tuple[Family, ...] = ("constant", "exponential", "lognormal", "pareto")
@@ -110,7 +110,7 @@ FAMILIES: tuple[Family, ...] = ("constant", "exponential", "lognormal", "pareto"
 
 @dataclass(frozen=True, slots=True)
 class UtilityLaw:
-    """The law of ξ/ξ̄, of mean 1.
+    """The distribution of ξ/ξ̄, with mean 1.
 
     Attributes:
         family: ``constant``, ``exponential``, ``lognormal`` with σ = ``shape``, or ``pareto``
@@ -142,64 +142,63 @@ class UtilityLaw:
                 return (rng.pareto(self.shape, count) + 1) * (self.shape - 1) / self.shape
 
 
-# -- arrivals ----------------------------------------------------------------
+# -- arrivals --
 #
 # The rate of new items at one source: the posterior of Λ, from the items that crawls found.
 #
-# Items come as a Poisson process of rate Λ, and Λ is Gamma distributed with the shape a and the
-# rate b: a items in b days. A crawl that comes τ days after the last one and finds N new items
-# makes it
+# Items are a Poisson process of rate Λ, and Λ is Gamma distributed with the shape a and the rate b:
+# a items in b days. A crawl τ days after the last one that finds N new items makes it
 #
 #     a ← a + N,   b ← b + τ
 #
-# If all that the page shows is new, older items may have dropped off: it says only that N ≥ c. The
-# posterior is then no Gamma law, but its moments are exact, with q = τ/(b + τ) and I_q the
-# regularised incomplete beta function,
+# If all that the page shows is new, older items may have dropped off: then only N ≥ c is known. The
+# posterior is then not a Gamma distribution, but its moments are exact, with q = τ/(b + τ) and I_q
+# the regularised incomplete beta function,
 #
 #     E[Λ | N ≥ c]  = (a/b)         I_q(c, a + 1) / I_q(c, a)
 #     E[Λ² | N ≥ c] = (a(a + 1)/b²) I_q(c, a + 2) / I_q(c, a)
 #
-# since N is negative binomial and Λ times the density of Gamma(a, b) is a/b times that of
+# since N is negative binomial and Λ times the density of Gamma(a, b) is a/b times the density of
 # Gamma(a + 1, b). With d = q^c (1 − q)^a/(B(c, a) I_q(c, a)) and I_q(c, a + 1) of DLMF 8.17.21,
 #
 #     b E[Λ | N ≥ c] = a + d,   b² Var[Λ | N ≥ c] = a + d (1 + (1 − q)(a + c) − a − d)
 #
-# The Gamma law with these moments takes its place. So a page that showed nothing
-# (c = 0) teaches nothing, and a full one that was expected to be full hardly anything.
+# The Gamma distribution with these moments replaces it. So a page that showed no item (c = 0) adds
+# no evidence, and a full one that was expected to be full hardly any.
 #
-# What was learnt s days ago weighs 2^{−s/h}, within a stretch, too: one without a crawl that had
-# the same items per day as its two halves weighs as they do.
+# Evidence that is s days old has the weight 2^{−s/h}, also within a stretch: a stretch without a
+# crawl with the same items per day as its two halves has the weight of the halves.
 #
 #     c, N  count                  new items that the crawl found     at least 0
 #     τ     elapsed                days since the last crawl          above 0
 #     a     PRIOR_ITEMS + items    shape                              items
 #     b     PRIOR_DAYS + days      rate                               days
-#     h     half_life              of what was learnt                 days
+#     h     half_life              of the evidence                    days
 #     Λ     result                 items per day                      one number
 #
-# Method: two sums a source, O(1) a crawl: a continued fraction where the page was full, else
-# arithmetic. Numerical form: from a million items on the variance is a difference of numbers that
-# are too close; the excess N − c is then nearly geometric with the ratio r = q(c + a)/(c + 1), of
-# which its moments are taken. The matched b is kept between b and b + τ, where it lies but for
+# Method: two sums per source, O(1) a crawl: a continued fraction if the page was full, else
+# arithmetic. Numerical form: from a million items on, the variance is a difference of close
+# numbers; the excess N − c is then nearly geometric with the ratio r = q(c + a)/(c + 1), and its
+# moments are used. The matched b is clamped to the range from b to b + τ, where it lies except for
 # rounding.
 #
 # Edge cases: without evidence Λ is the prior's 10 items per day. A crawl 0 days after the last is
-# refused, as are counts below 0 and all that is not finite.
+# refused, as are counts below 0 and numbers that are not finite.
 #
 # Reference: none in the papers of Avrachenkov and Borkar, which take Λ as known or avoid it. The
-# conjugate Gamma law is as old as Bayes; matching moments is assumed-density filtering (Minka
-# 2001).
+# conjugate Gamma distribution is as old as Bayes; matching moments is assumed-density filtering
+# (Minka 2001).
 
-#: The prior: half an item in a twentieth of a day. That is ten a day, as of a busy feed, and weighs
-#: less than the first item: rates differ by orders of magnitude.
+#: The prior: half an item in a twentieth of a day. That is ten a day, as for a busy feed, with less
+#: weight than the first item: rates differ by orders of magnitude.
 PRIOR_ITEMS: Final = 0.5
 PRIOR_DAYS: Final = 0.05
-#: The age at which evidence weighs half. A month: newsrooms change slowly, and a source of one item
-#: a day is then still known to within a sixth.
+#: The age at which evidence has half the weight. A month: newsrooms change slowly, and the rate of
+#: a source with one item a day is then still known to within a sixth.
 HALF_LIFE_DAYS: Final = 30.0
-#: From so many items on N − c is taken for geometric.
+#: From this number of items on, N − c is taken as geometric.
 _MANY: Final = 1e6
-#: Below this many half-lives a stretch is not faded within.
+#: Below this many half-lives, decay within a stretch is ignored.
 _SHORT: Final = 1e-9
 
 
@@ -214,8 +213,8 @@ class Arrivals:
     10.0
 
     Attributes:
-        items: new items that were found, each by how much it still weighs.
-        days: the days in which they came, likewise.
+        items: new items that were found, each with its decayed weight.
+        days: the days in which they appeared, likewise.
     """
 
     items: float = 0.0
@@ -240,7 +239,7 @@ class Arrivals:
     ) -> Arrivals:
         """Return the posterior after a crawl that found ``count`` items in ``elapsed`` days.
 
-        ``at_least``: all that the page shows was new, so that there may have been more.
+        ``at_least``: all items on the page were new, so that there may have been more.
 
         Raises:
             ValueError: if the count is negative, the elapsed time or the half-life not above 0,
@@ -269,7 +268,7 @@ def _weight(halvings: float) -> float:
 
 
 def _at_least(known: Arrivals, count: float, elapsed: float) -> tuple[float, float]:
-    """Return the growth of a and b if ``count`` items or more came."""
+    """Return the growth of a and b if ``count`` items or more appeared."""
     if count == 0:
         return 0.0, 0.0
     a, b = PRIOR_ITEMS + known.items, PRIOR_DAYS + known.days

@@ -1,14 +1,15 @@
 """The adaptive fetch schedule of Apache Nutch, as a baseline.
 
-It minimises no cost and keeps no budget: each source's interval follows its last answer.
+It does not minimise a cost or respect a budget: each source's interval follows from its last
+result.
 
     I ← (1 − d)·I      if the source has changed since the last fetch
     I ← (1 + i)·I      if it has not; then, with a = fetch time − time of the last change:
-    I ← a              if a > I (synchronising: what rests for long is left to rest)
-    I ← I clamped to [I_min, I_max]
-    due = fetch time − s·a + I, which moves the fetches towards the time of the change
+    I ← a              if a > I (synchronising: a source without a change for long is left alone) I
+    ← I clamped to [I_min, I_max] due = fetch time − s·a + I, which moves the fetches towards the
+    time of the change
 
-with a = 0 for a changed source, and for one of whose last change nothing is known.
+with a = 0 for a changed source, and for one with an unknown last change.
 
     symbol  argument             unit
     I       interval             days
@@ -17,9 +18,9 @@ with a = 0 for a changed source, and for one of whose last change nothing is kno
     s       sync_delta_rate      1
 
 Reference: class org.apache.nutch.crawl.AdaptiveFetchSchedule of Apache Nutch 1, its class
-documentation and conf/nutch-default.xml. Differs from it in: times are not rounded to seconds;
-a last change in the future counts as unknown; a is capped at I_max in the due time, which
-otherwise lies in the past for what has rested for longer than I_max/s (NUTCH-1564).
+documentation and conf/nutch-default.xml. Differs from it in: times are not rounded to seconds; a
+last change in the future counts as unknown; a is capped at I_max in the due time, which otherwise
+is in the past for sources unchanged for longer than I_max/s (NUTCH-1564).
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from freshet.scheduler.policy import Pace, Revisit
 
 @dataclass(frozen=True, slots=True)
 class NutchAdaptive:
-    """A policy whose intervals shrink by a factor after a change, and grow without.
+    """A policy that shortens intervals by a factor after a change, and else lengthens them.
 
     Attributes:
         inc_rate: i, at least 0; 0.2 is the default of the class (nutch-default.xml has 0.4).
@@ -68,7 +69,7 @@ class NutchAdaptive:
                 )
 
     def next_interval(self, previous: Pace | None, observation: Revisit) -> Pace:
-        """Return the pace after a visit; the first one only starts it."""
+        """Return the pace after a visit; the first visit only starts it."""
         if previous is None:
             return Pace(self.first_days, observation.at + self.first_days)
         rested = self._rested(observation)
@@ -79,7 +80,7 @@ class NutchAdaptive:
         return Pace(interval, observation.at - shift + interval)
 
     def _rested(self, observation: Revisit) -> float:
-        """Return days since the last change, as far as it is known and heeded."""
+        """Return days since the last change, 0 if it is unknown or not used."""
         if observation.changed or observation.modified_at is None or not self.sync_delta:
             return 0.0
         return max(observation.at - observation.modified_at, 0.0)
@@ -109,7 +110,7 @@ def _check_days(least: float, first: float, most: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StormCrawlerAdaptive:
-    """A policy whose intervals close in on a minimum after a change, and grow without.
+    """A policy that moves intervals towards a minimum after a change, and else lengthens them.
 
     Attributes:
         inc_rate: i, above 0 and at most 1; 0.5 by default.
@@ -143,7 +144,7 @@ class StormCrawlerAdaptive:
                 )
 
     def next_interval(self, previous: Pace | None, observation: Revisit) -> Pace:
-        """Return the pace after a visit; the first one only starts it."""
+        """Return the pace after a visit; the first visit only starts it."""
         if previous is None:
             interval = self.first_days
         elif observation.changed:

@@ -13,16 +13,16 @@
 
     ρ(λ) = max(0, √(μΔ/λ) − Δ),   λ from Σρ(λ) = R.
 
-**It starves.** The first crawl of a source saves μ/Δ at most. All with μ/Δ ≤ λ are never
-crawled: those that change too often for their importance to be kept fresh. Their harmonic cost
-is infinite; :class:`BinaryLambdaCrawlFloor` is the variant without that.
+**Starvation.** The first crawl of a source saves at most μ/Δ. Sources with μ/Δ ≤ λ are never
+crawled: they change too often for their importance. Their harmonic cost is infinite;
+:class:`BinaryLambdaCrawlFloor` is the variant without that.
 
 **Notifications** are ignored, as in the paper: every source is crawled by the clock.
 
 Method and cost: :mod:`freshet.scheduler.solve.budget`; Newton's method in λ^{−1/2}, in which Σρ is
-convex and made of straight pieces, so that it ends after finitely many passes, O(n) each; a dozen
-as a rule. The budget is spent to 1e-13, relative. Edge cases: a source with μ = 0 or Δ = 0 is not
-crawled; where capacities bind everywhere, the rest of R is left over and the price is 0.
+convex and piecewise linear, so that it ends after finitely many passes, usually a dozen, O(n) each.
+The budget is spent to 1e-13, relative. Edge cases: a source with μ = 0 or Δ = 0 is not crawled; if
+capacities bind everywhere, the rest of R is left over and the price is 0.
 
 Reference: Azar, Horvitz, Lubetzky, Peres, Shahaf, "Tractable near-optimal policies for
 crawling", PNAS 2018; BLC in Kolobov et al., NeurIPS 2019, section 7. Differs from them in:
@@ -44,7 +44,7 @@ from freshet.scheduler.sources import SourceTable
 class BinaryLambdaCrawl:
     """The optimum of the binary cost among rates of Poisson crawling.
 
-    At a price of 1: √9 − 1 = 2, √16 − 4 = 0 (just not worth a crawl), √25 − 1 = 4.
+    At a price of 1: √9 − 1 = 2, √16 − 4 = 0 (at the margin), √25 − 1 = 4.
 
     >>> table = SourceTable.of([9.0, 4.0, 25.0], [1.0, 4.0, 1.0])
     >>> plan = BinaryLambdaCrawl().rates(table, 6.0)
@@ -57,20 +57,20 @@ class BinaryLambdaCrawl:
         return _above_floor(table, budget, share=0.0)
 
 
-# -- binary lambda crawl floor -----------------------------------------------
+# -- binary lambda crawl floor --
 #
-# BinaryLambdaCrawl that starves no source: the binary optimum under the further condition
-# ρ_w ≥ εR/n for every source, with n the number of sources that are worth a crawl, ε the share of
-# the budget R that is spread evenly. The solution is ρ(λ) = max(εR/n, √(μΔ/λ) − Δ).
+# BinaryLambdaCrawl without starvation: the binary optimum with the further constraint ρ_w ≥ εR/n
+# for every source, with n the number of sources worth a crawl, and ε the share of the budget R that
+# is spread evenly. The solution is ρ(λ) = max(εR/n, √(μΔ/λ) − Δ).
 #
-# The floor is a bound, not an extra: a source that the optimum crawls more often than εR/n gets
-# nothing on top. (Added on top of the optimum for (1 − ε)R instead, it costs more: a harmonic
-# cost of 1.75 instead of 1.68 of LambdaCrawl's on the surrogate population at R = 0.2 n.)
+# The floor is a bound, not an addition: a source that the optimum crawls more often than εR/n gets
+# no extra crawls. (Adding εR/n to the optimum for (1 − ε)R instead costs more: a harmonic cost of
+# 1.75 instead of 1.68 of LambdaCrawl's on the surrogate population at R = 0.2 n.)
 #
-# Where a host's capacity is less than the floors of its sources, they share it evenly.
+# If a host's capacity is less than the floors of its sources, they share it evenly.
 #
-# Reference: the non-starving BLC of Kolobov et al., NeurIPS 2019, section 7 (overlined there);
-# the authors' experiments have ε = 0.4. Differs from the paper in: the paper does not say how it
+# Reference: the non-starving BLC of Kolobov et al., NeurIPS 2019, section 7 (overlined there); the
+# authors' experiments have ε = 0.4. Differs from the paper in: the paper does not specify how it
 # reserves the floor; capacities of hosts.
 
 
@@ -84,8 +84,8 @@ class BinaryLambdaCrawlFloor:
     Raises:
         ValueError: if ``share`` is out of its range.
 
-    Half of a budget of 6 over two sources is a floor of 1.5. The first is worth no more
-    (√1 − 1 = 0 at a price of 1), the second gets the rest.
+    Half of a budget of 6 over two sources is a floor of 1.5. The first source gets the floor (√1 −
+    1 = 0 at a price of 1), the second gets the rest.
 
     >>> table = SourceTable.of([1.0, 30.25], [1.0, 1.0])
     >>> plan = BinaryLambdaCrawlFloor(share=0.5).rates(table, 6.0)
@@ -105,7 +105,7 @@ class BinaryLambdaCrawlFloor:
 
 
 def _above_floor(table: SourceTable, budget: float, share: float) -> CrawlPlan:
-    """Return the optimum with this share spread evenly; less where a host's capacity is less."""
+    """Return the optimum with this share spread evenly, less on hosts with a lower capacity."""
     total = arrays.budget("budget", budget)
     mu = arrays.non_negative("importance", table.importance)
     delta = arrays.non_negative("change_rate", table.change_rate, len(table))

@@ -3,9 +3,9 @@
     minimise    Σ_{w in W⁻} μ [Ein(ΔT) − 1 + (1 − e^{−ΔT})/(ΔT)] + Σ_{w in Wᵒ} μ (H(k) − 1)
     subject to  Σ_{W⁻} 1/T + Σ_{Wᵒ} Δ/k = R,   T > 0,   k = 1, 2, 3, …,
 
-and, where hosts have capacities, the same sum over each host's sources is at most cap_h. The
-costs are those of :mod:`freshet.scheduler.costs`: sources of incomplete observations (W⁻) are
-crawled every T days, those of complete observations (Wᵒ) at every k-th change.
+and, where hosts have capacities, the same sum over each host's sources is at most cap_h. The costs
+are from :mod:`freshet.scheduler.costs`: sources with incomplete observations (W⁻) are crawled every
+T days, sources with complete observations (Wᵒ) at every k-th change.
 
     μ    importance             any              (n,)
     Δ    change_rate            changes per day  (n,)
@@ -14,28 +14,28 @@ crawled every T days, those of complete observations (Wᵒ) at every k-th change
     T    1/plan.crawl_rate          days             (n,)
     k    1/plan.crawl_probability   changes          (n,)
 
-**Solution.** At a price λ per crawl each source chooses on its own: of W⁻ the T at which its
+**Solution.** At a price λ per crawl each source chooses independently: in W⁻ the T at which its
 index reaches λ (:mod:`freshet.scheduler.policies.greedy_index`),
 
     W(T) = λ   ⇔   x − 1 + e^{−x} = λΔ/μ,   x = ΔT = 1 + c + W₀(−e^{−(1+c)}),   c = λΔ/μ,
 
-of Wᵒ k = ⌈λΔ/μ⌉. The price is the one that spends R. It is the price at which the greedy index
-policy crawls in the long run: the two are the same optimum, once as rule, once as plan. A plan
-can tell a user that a page is due every 3.2 days.
+in Wᵒ k = ⌈λΔ/μ⌉. The price is the one that spends R. It is also the long-run price of the greedy
+index policy: the two are the same optimum, as a rule and as a plan. A plan can show a user that a
+page is due every 3.2 days.
 
 **Whole numbers.** The rates Δ/k are steps, so in general no price spends R exactly. The k are
-chosen first, at the price of all sources together (:mod:`freshet.scheduler.solve.demand`);
-the sources of W⁻ share what is left of R, to 1e-13. Where there are none, less than one source's
-next step is left over; where the capacities, or k = 1, bind everywhere, more.
+chosen first, at the price of all sources together (:mod:`freshet.scheduler.solve.demand`); the
+sources in W⁻ share the rest of R, to 1e-13. If W⁻ is empty, less than one source's next step is
+left over; more if the capacities, or k = 1, bind everywhere.
 
 Method and cost: :mod:`freshet.scheduler.solve.budget`, about 0.2 µs a source and pass; a million
-sources take about 2 s, more with capacities. Numerical form:
-:mod:`freshet.scheduler.solve.demand`; T is right to 1e-13, relative, at its price. Edge
-cases: a source with μ = 0 or Δ = 0 is not worth a crawl: its rate is 0, its interval inf.
+sources take about 2 s, more with capacities. Numerical form: :mod:`freshet.scheduler.solve.demand`;
+T has a relative error of 1e-13 at its price. Edge cases: a source with μ = 0 or Δ = 0 is not
+crawled: its rate is 0, its interval inf.
 
-Reference: ours. The cost is that of Kolobov et al., NeurIPS 2019, Problem 3. Differs from the
-paper in: crawls are at regular times instead of random ones, which at the same rates costs
-between ½ of it and a fixed 1 − γ less.
+Reference: ours. The cost is from Kolobov et al., NeurIPS 2019, Problem 3. Differs from the paper
+in: crawls are at regular times instead of random ones, which at the same rates reduces the cost by
+one half (frequent crawls) to a fixed 1 − γ (rare crawls).
 """
 
 from dataclasses import dataclass

@@ -1,14 +1,13 @@
-"""UniformCrawl: every source as often as any other.
+"""UniformCrawl: the same rate for every source.
 
     ρ = R/|W|
 
     R    budget, crawls per day
-    |W|  number of sources that are worth a crawl: μ > 0 and Δ > 0, which the paper takes for
-         granted; the others get 0
+    |W|  number of sources worth a crawl: μ > 0 and Δ > 0, which the paper assumes; the others get 0
 
-It minimises no cost; crawlers without knowledge of their sources do it. Notifications
-are ignored. A host whose capacity is less than its share spends just that, and the rest goes to
-the others evenly (:mod:`freshet.scheduler.solve.budget`); what nobody can take is left over.
+It does not minimise a cost; crawlers without data on their sources use it. Notifications are
+ignored. A host with a capacity below its share spends the capacity, and the rest is divided evenly
+among the others (:mod:`freshet.scheduler.solve.budget`); budget that no host can use is left over.
 
 Reference: UniformCrawl (UC) in Kolobov et al., NeurIPS 2019, section 7, after Cho and
 Garcia-Molina, "The evolution of the web and implications for an incremental crawler", VLDB 2000.
@@ -61,9 +60,10 @@ class UniformCrawl:
 #
 # ChangeRateCrawl: rates in proportion to change rates, ρ = R Δ/ΣΔ, the sum over sources with μ > 0.
 #
-# It minimises no cost: for sources as important as each other the freshest copy of the whole is had
-# by crawling those that change often *less* (Cho and Garcia-Molina 2003). All its sources have the
-# same harmonic cost, μ ln(1 + ΣΔ/R). Notifications and capacities are treated as by UniformCrawl.
+# It does not minimise a cost: for equally important sources, overall freshness is highest if
+# sources that change often are crawled *less* (Cho and Garcia-Molina 2003). All its sources have
+# the same harmonic cost, μ ln(1 + ΣΔ/R). Notifications and capacities are treated as by
+# UniformCrawl.
 #
 # Reference: ChangeRateCrawl (CC) in Kolobov et al., NeurIPS 2019, section 7, after Cho and
 # Garcia-Molina, "Effective page refresh policies for web crawlers", TODS 28(4), 2003. Differs from

@@ -1,13 +1,13 @@
-"""The Whittle index of ephemeral content: the worth of a crawl now, for items that fade.
+"""The Whittle index of ephemeral content: the value of a crawl, for items with decaying utility.
 
-Items appear at a source at rate Λ, worth ξ̄ on average, and fade at rate μ. A crawl reaps all that
-is left of them. Every T a crawler chooses which sources to crawl, Σ C_i v_i ≤ M. With
+Items appear at a source at rate Λ, with a mean utility of ξ̄, and decay at rate μ. A crawl collects
+all that remains. Every T a crawler chooses which sources to crawl, Σ C_i v_i ≤ M. With
 
     α = e^{−μT},   u = (Λξ̄/μ)(1 − α),   u* = u/(1 − α) = Λξ̄/μ
 
 the expected utility x of a source becomes αx + u if it is not crawled; if it is, x is earned and
-u comes next. The *index* γ(x) is the price per unit of cost at which crawling and waiting come to
-the same (Theorem 1):
+the next state is u. The *index* γ(x) is the price per unit of cost at which crawling and waiting
+are equal (Theorem 1):
 
     γ(x) = (1/C) [ η((1−α)x − u) + u(1 − α^η)/(1 − α) ],     η(x) = ⌈log_α(1 − x/u*)⌉
 
@@ -15,8 +15,8 @@ The state after k periods is x_k = u(1 − α^k)/(1 − α), where η = k, and
 
     γ(x_k) = (u/C) Σ_{j<k} (α^j − α^k) = (1/C) [ x_k − k u α^k ]
 
-in words: what the crawl earns, less k times what a wait of one more period would add. It runs
-from u(1 − α)/C at x = u to u*/C at x = u*.
+in words: the utility that the crawl earns, less k times the gain of waiting one more period. It
+ranges from u(1 − α)/C at x = u to u*/C at x = u*.
 
     k    periods_since_crawl   whole periods; inf: never crawled       broadcast
     Λ    arrival_rate          items per unit of time                  broadcast
@@ -26,25 +26,25 @@ from u(1 − α)/C at x = u to u*/C at x = u*.
     T    period                time                                    one number
     γ    result                utility per unit of cost, at least 0
 
-Method: one closed form a source, O(n). Numerical form: with h = μT and y = kh,
-γ = (Λξ̄T/C) k [ (φ(y) − e^{−y}) + e^{−y}(1 − φ(h)) ], φ(z) = (1 − e^{−z})/z, both terms of which are
-at least 0; each is a series where its argument is small. The error is 1e-12 of the index.
+Method: one closed form per source, O(n). Numerical form: with h = μT and y = kh, γ = (Λξ̄T/C) k [
+(φ(y) − e^{−y}) + e^{−y}(1 − φ(h)) ], φ(z) = (1 − e^{−z})/z; both terms are at least 0, and each is
+a series for small arguments. The error is 1e-12 of the index.
 
-Where sources may be crawled at any time, T → 0, with the time τ since the crawl (P is the lower
+If sources may be crawled at any time, T → 0, with the time τ since the crawl (P is the lower
 incomplete gamma function, regularised):
 
     γ(τ) = (u*/C) [ 1 − (1 + μτ) e^{−μτ} ] = (u*/C) P(2, μτ),   u* = Λξ̄/μ
 
-Edge cases: Λ = 0 or ξ̄ = 0 gives 0. μ = 0 gives 0, after any time: what never fades loses nothing by
-waiting, so at any price above 0 the crawl is put off. C = 0 is refused: a crawl that costs nothing
-is no choice. Never crawled means x = u*, hence u*/C.
+Edge cases: Λ = 0 or ξ̄ = 0 gives 0. μ = 0 gives 0 after any time: items without decay lose nothing
+by waiting, so at any price above 0 the crawl is postponed. C = 0 is refused: a free crawl needs no
+choice. Never crawled means x = u*, hence u*/C.
 
 Raises ValueError, naming the argument and the row, for values that are negative, NaN or not finite,
 and numbers of periods that are not whole.
 
-Reference: K. Avrachenkov and V. Borkar, "Whittle Index Policy for Crawling Ephemeral Content",
-IEEE Trans. Control of Network Systems 5(1), 2018, Theorem 1. Differs from the paper in: the states
-are those that crawls lead to.
+Reference: K. Avrachenkov and V. Borkar, "Whittle Index Policy for Crawling Ephemeral Content", IEEE
+Trans. Control of Network Systems 5(1), 2018, Theorem 1. Differs from the paper in: only states that
+follow from crawls are supported.
 """
 
 from collections.abc import Callable
@@ -69,8 +69,8 @@ def index(
 ) -> Floats:
     """Return γ(x_k) of states a number of periods after a crawl.
 
-    With half of an item's worth lost in a period, α = ½: after two periods the state is 1½ u, the
-    index u(1 − ¼ + ½ − ¼) = u, and u = Λξ̄/(2μ).
+    If an item loses half of its utility in a period, α = ½: after two periods the state is 1½ u,
+    the index u(1 − ¼ + ½ − ¼) = u, and u = Λξ̄/(2μ).
 
     >>> index([1, 2, np.inf], 2 * np.log(2), 1.0, np.log(2)).round(6).tolist()
     [0.5, 1.0, 2.0]
@@ -92,7 +92,7 @@ def index_after(
 ) -> Floats:
     """Return γ(τ) for crawls at any time, a time τ after the last; inf: never crawled.
 
-    When as much time has passed as an item lives on average, 1/μ, it is 1 − 2/e of u*, here 3.
+    After the mean lifetime of an item, 1/μ, it is 1 − 2/e of u*, here 3.
 
     >>> index_after([0.0, 0.5, np.inf], 6.0, 1.0, 2.0).round(6).tolist()
     [0.0, 0.792723, 3.0]
@@ -113,7 +113,7 @@ def ripe(y: Floats) -> Floats:
     >>> ripe(np.array([0.0, 1.0])).round(6).tolist()  # 1 − 2/e
     [0.0, 0.264241]
     """
-    # From 800 on the share is 1, and inf is no factor.
+    # From 800 on the share is 1; inf would give NaN in the product.
     finite = np.minimum(y, 800.0)
     return finite * fresh_share(finite)
 
@@ -126,7 +126,7 @@ def elapsed_at(
     *,
     cost: ArrayLike = 1.0,
 ) -> Floats:
-    """Return the time τ at which γ(τ) is the price λ; inf where it never is, λC ≥ u*.
+    """Return the time τ at which γ(τ) is the price λ; inf if it never is, λC ≥ u*.
 
     The inverse of :func:`index_after`.
 
@@ -139,7 +139,7 @@ def elapsed_at(
     earns = (mu > 0) & (income > 0)
     share = np.divide(price * per_crawl * mu, income, out=np.ones_like(income), where=earns)
     with np.errstate(divide="ignore"):
-        # P(2, y) = share says y − ln(1 + y) = −ln(1 − share).
+        # P(2, y) = share is equivalent to y − ln(1 + y) = −ln(1 − share).
         y = lambert(-np.log1p(-np.minimum(share, 1.0)))
     return _result(np.divide(y, mu, out=np.full_like(mu, np.inf), where=earns))
 
@@ -154,7 +154,7 @@ def utility_after(
 ) -> Floats:
     """Return x_k, the expected utility a number of periods after a crawl; inf: u*.
 
-    It is infinite where nothing fades and no crawl ever came.
+    It is infinite for sources without decay that were never crawled.
 
     >>> utility_after([0, 1, 2, np.inf], 2 * np.log(2), 1.0, np.log(2)).round(6).tolist()
     [0.0, 1.0, 1.5, 2.0]
@@ -199,14 +199,14 @@ def _sources(
 
 def _whole_or_never(name: str, values: Floats) -> Floats:
     column = np.asarray(values, dtype=np.float64)
-    # Above 2⁵³ every float is whole, infinity among them.
+    # Above 2⁵³ every float is whole; so is infinity.
     arrays.counts(name, np.minimum(column, 2.0**53))
     return column
 
 
 def _elapsed(name: str, values: Floats) -> Floats:
     column = np.asarray(values, dtype=np.float64)
-    # Never crawled is infinitely long ago.
+    # A source that was never crawled was crawled infinitely long ago.
     arrays.non_negative(name, np.where(np.isposinf(column), 0.0, column))
     return column
 

@@ -1,19 +1,19 @@
-"""The price of a crawl at which sources spend exactly a budget, and the division by it.
+"""The price of a crawl at which sources spend exactly a budget, and the allocation by that price.
 
-**Why prices.** A convex cost Σ_w J_w(ρ_w) is to be minimised under one budget, Σ_w ρ_w = R. In
-the minimum one more crawl per day saves the same with every source that is crawled: that saving
-is the Lagrange multiplier λ, the price of a crawl. At a given price each source knows its own
-best rate ρ_w(λ), whatever the others are, and all of them together spend S(λ) = Σ_w ρ_w(λ).
-S falls while λ rises; the optimum of n variables is the solution of one equation in one unknown,
+**Why prices.** A convex cost Σ_w J_w(ρ_w) is to be minimised under one budget, Σ_w ρ_w = R. At the
+minimum, one more crawl per day saves the same at every source that is crawled: that saving is the
+Lagrange multiplier λ, the price of a crawl. At a given price the best rate ρ_w(λ) of each source
+does not depend on the others, and all together spend S(λ) = Σ_w ρ_w(λ). S decreases with λ; the
+optimum in n variables is the solution of one equation in one unknown,
 
     S(λ) = R.
 
-Hosts whose capacities bind are budgets of their own, each with a price of its own. Therefore
-all functions here take columns, with one row for each budget, and search all prices at once.
+Hosts with binding capacities are separate budgets, each with a separate price. Therefore all
+functions here take columns, with one row for each budget, and search all prices at once.
 
-**Method.** Newton's method in coordinates in which S is nearly a straight line (the *step*),
-inside a bracket that every evaluation makes smaller: where a step leaves the bracket, and in
-every eighth round, the bracket is halved instead, so that no shape of S can hold up the search.
+**Method.** Newton's method in coordinates in which S is nearly linear (the *step*), inside a
+bracket that every evaluation shrinks: if a step leaves the bracket, and in every eighth round, the
+bracket is halved instead, so that no shape of S can delay the search.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows
 
-#: How near to its budget a spending must be, relative to it. Sums of millions of rates are
-#: right to 1e-14, so it is always reached where rates do not cancel.
+#: Relative tolerance of a spending. Sums of millions of rates are accurate to 1e-14, so it is
+#: always reached unless rates cancel.
 TOLERANCE = 1e-13
-#: Prices so near to each other have a few floats between them at most.
+#: Prices within this factor have at most a few floats between them.
 NEIGHBOUR = 1 + 2.0**-49
 
 _ROUNDS = 1000
 _HALVED_EVERY = 8
-#: By how much a price is raised or lowered while only one end of its bracket is known.
+#: Factor by which a price is changed while only one end of its bracket is known.
 _STRIDE = 16.0
-#: By how much a step may change a price at most: where nearly all rates are at their bounds, a
-#: tangent that is nearly flat points beyond the range of numbers.
+#: Maximum factor of a step: if nearly all rates are at their bounds, a nearly flat tangent points
+#: beyond the range of numbers.
 _LEAP = 1e6
 
 
@@ -59,8 +59,8 @@ class PricedSpending:
     slope: Floats
 
 
-#: The spending now, the one before (None in the first round) and the budgets → the next prices.
-#: A result outside the bracket is ignored.
+#: From the spending now, the previous one (None in the first round) and the budgets to the next
+#: prices. A result outside the bracket is ignored.
 Step: TypeAlias = Callable[[PricedSpending, PricedSpending | None, Floats], Floats]
 
 
@@ -70,18 +70,18 @@ def clearing_prices(
     """Return the spending at the prices that make it ``budget``, to :data:`TOLERANCE`.
 
     Args:
-        spend: evaluates S and its slope; its last call is at the prices that are returned.
-        budget: R (H,), above 0; within what can be spent at some price above 0.
+        spend: evaluates S and its slope; its last call is at the returned prices.
+        budget: R (H,), above 0; some price above 0 must spend it.
         start: first prices (H,), above 0.
         step: :func:`smooth_step` or :func:`root_step`.
 
     Rates that are the difference of close numbers may miss the tolerance at every floating-point
-    price: it is then the highest one found at which no less than the budget is spent, and at
-    :data:`NEIGHBOUR` times this price less is.
+    price. Then the result is the highest price found that spends at least the budget;
+    :data:`NEIGHBOUR` times this price spends less.
 
     Raises:
-        ValueError: if a price leaves the range of floating-point numbers, or the spending at it
-            does: importances or change rates whose products are too large or too small.
+        ValueError: if a price, or the spending at it, is out of the range of floating-point
+            numbers, because products of importances or change rates are too large or too small.
 
     >>> halved = lambda price: PricedSpending(price, 8 / price, 8 / price)  # S = 8/λ
     >>> clearing_prices(halved, np.array([2.0]), np.array([1.0]), smooth_step).price.tolist()
@@ -117,9 +117,9 @@ def clearing_prices(
 def smooth_step(now: PricedSpending, before: PricedSpending | None, budget: Floats) -> Floats:
     """Step in y = ln S, for spendings that are nearly powers of the price.
 
-    In the first round Newton's line, afterwards the cubic that has the values and slopes of
-    both rounds; its error is of the order of the square of both errors' product, so that three
-    rounds do what takes Newton's method four.
+    In the first round Newton's line, afterwards the cubic with the values and slopes of both
+    rounds. Its error is of the order of the square of both errors' product, so that three rounds
+    replace four of Newton's method.
     """
     y = np.log(budget / now.total)
     tangent = -now.total / now.slope
@@ -136,10 +136,10 @@ def smooth_step(now: PricedSpending, before: PricedSpending | None, budget: Floa
 
 
 def root_step(now: PricedSpending, _before: PricedSpending | None, budget: Floats) -> Floats:
-    """Step in λ^{−1/2} by Newton's line, for spendings that are linear in it but for kinks.
+    """Step in λ^{−1/2} by Newton's line, for spendings that are piecewise linear in it.
 
-    Where S is convex in λ^{−1/2}, all steps but the first fall short of no solution and go
-    down: the last kink is found in finitely many.
+    If S is convex in λ^{−1/2}, all steps after the first approach the solution from one side: the
+    last kink is found in finitely many steps.
     """
     following: Floats = now.price / (1 + (budget - now.total) / (2 * now.slope)) ** 2
     return following
@@ -166,7 +166,7 @@ def _inside(price: Floats, low: Floats, high: Floats) -> Bools:
 
 
 def _between(low: Floats, high: Floats, price: Floats) -> Floats:
-    """Return the bracket's geometric middle, or a stride from ``price`` where an end is missing."""
+    """Return the bracket's geometric middle, or a stride from ``price`` if an end is missing."""
     with np.errstate(invalid="ignore"):
         middle = np.sqrt(low) * np.sqrt(high)
     one_sided = np.where(low > 0, price * _STRIDE, price / _STRIDE)
@@ -177,17 +177,17 @@ def _between(low: Floats, high: Floats, price: Floats) -> Floats:
 #
 #     minimise Σ_w J_w(ρ_w)   subject to   Σ_w ρ_w ≤ R,   Σ_{w in host h} ρ_w ≤ cap_h for each h
 #
-# with each J_w convex and falling. By the Karush–Kuhn–Tucker conditions every host h has a price
-# λ_h at which its sources choose their best rates ρ_w(λ_h) on their own:
+# with each J_w convex and decreasing. By the Karush–Kuhn–Tucker conditions every host h has a price
+# λ_h at which its sources choose their best rates ρ_w(λ_h) independently:
 #
 #     λ_h = λ   where the capacity does not bind,
 #     λ_h > λ   where it does: the price that makes Σ_{w in h} ρ_w(λ_h) = cap_h,
 #     λ = 0     where the budget does not bind, and some of it is left over.
 #
 # **Method.** A host spends min(cap_h, S_h(λ)) at the common price λ, S_h(λ) = Σ_{w in h} ρ_w(λ).
-# The sum of these minima falls while λ rises: one search finds λ and the full hosts, a second one
-# all prices of full hosts at once, in passes over their sources only. A pass is O(n + H); three or
-# four are needed without capacities and about a dozen with them.
+# The sum of these minima decreases with λ: one search finds λ and the full hosts, a second one all
+# prices of full hosts at once, in passes over their sources only. A pass is O(n + H); three or four
+# are needed without capacities and about a dozen with them.
 #
 # **Between two floats.** A rate that is the difference of close numbers may jump from one price to
 # the next, so that neither spends the budget. A mixture of the rates at both does.
@@ -199,7 +199,7 @@ def _between(low: Floats, high: Floats, price: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Demand(ABC):
-    """The crawl rates ρ_w(λ) that each of n sources wants at a price; they fall in λ.
+    """The crawl rates ρ_w(λ) that each of n sources demands at a price; they decrease with λ.
 
     Attributes:
         importance: μ (n,).
@@ -211,7 +211,7 @@ class Demand(ABC):
 
     @property
     def step(self) -> Step:
-        """Return the coordinates in which the spending is nearly a straight line."""
+        """Return the step, in coordinates in which the spending is nearly linear."""
         return smooth_step
 
     def __len__(self) -> int:
@@ -223,7 +223,7 @@ class Demand(ABC):
         return np.zeros(len(self), np.bool_)
 
     def probabilities(self, rates: Floats) -> Floats:
-        """Return p (n,), the share of notified changes that these rates answer to, else 1."""
+        """Return p (n,), the share of notified changes that these rates crawl, else 1."""
         return np.ones(len(self))
 
     @property
@@ -243,7 +243,7 @@ class Demand(ABC):
         return float(rates.sum()), float(slopes.sum())
 
     def limits(self) -> Floats:
-        """Return the rates at price 0 (n,); inf where a source has no limit."""
+        """Return the rates at price 0 (n,); inf for a source without a limit."""
         return np.where(self.active, np.inf, 0.0)
 
     def is_limited(self) -> bool:
@@ -252,7 +252,7 @@ class Demand(ABC):
 
     @abstractmethod
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
-        """Return first prices (H,) for the hosts' budgets (H,); without hosts for one budget."""
+        """Return first prices (H,) for the hosts' budgets (H,); without hosts, for one budget."""
 
     def take(self, rows: Rows | slice) -> Self:
         """Return the demand of these sources."""
@@ -281,24 +281,23 @@ class Hosts:
         )
 
     def among(self, some: Bools) -> tuple[Rows, Hosts]:
-        """Return the rows of the sources of some hosts (H,), and these hosts, numbered anew."""
+        """Return the rows of the sources of some hosts (H,), and these hosts, renumbered."""
         rows = np.flatnonzero(some[self.code])
         return rows, Hosts((np.cumsum(some) - 1)[self.code[rows]], self.capacity[some])
 
 
-# What leaves the range of numbers ends as a spending that is not finite, which is refused.
+# Overflow gives a spending that is not finite, which is refused.
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def allocate(
     demand: Demand, budget: float, hosts: Hosts | None = None, price: float | None = None
 ) -> CrawlPlan:
     """Return the optimal plan for ``budget`` (R, crawls per day); ``price`` is a first guess of λ.
 
-    Without ``hosts`` there is one, which has no limit.
-    Budget and capacities are kept to 1e-13, relative. The result does not depend on the guess
-    but for rounding.
+    Without ``hosts`` there is one, which has no limit. Budget and capacities are respected to
+    1e-13, relative. The result depends on the guess only by rounding.
 
     Raises:
-        ValueError: if numbers are too large or too small to be computed with.
+        ValueError: if numbers are out of the range of the computation.
     """
     start = None if price is None else np.array([price])
     if hosts is None or np.isinf(hosts.capacity).all():
@@ -320,7 +319,7 @@ def allocate(
 def _without_capacities(
     demand: Demand, budget: float, start: Floats | None
 ) -> tuple[Floats, float, float]:
-    """Return the rates, λ, and what is left over."""
+    """Return the rates, λ, and the left-over budget."""
     if demand.is_limited():
         limits = demand.limits()
         usable = float(limits.sum())
@@ -346,7 +345,7 @@ def _without_capacities(
 def _within_capacities(
     demand: Demand, budget: float, hosts: Hosts, start: Floats | None
 ) -> tuple[Floats, float, float, Floats]:
-    """Return the rates, λ, what is left over, and the hosts' prices."""
+    """Return the rates, λ, the left-over budget, and the hosts' prices."""
     limits = demand.limits()
     usable = hosts.sums(limits)
     left_over = budget - float(np.minimum(usable, hosts.capacity).sum())
@@ -366,7 +365,7 @@ def _common_price(
 ) -> tuple[Floats, float, Floats, Bools]:
     """Return rates, λ, each host's spending, and a mask of the full hosts.
 
-    The rates of sources of full hosts are not theirs yet.
+    The rates of sources on full hosts are not final.
     """
     wanted, slopes = np.empty(len(demand)), np.empty(len(demand))
 
@@ -392,7 +391,7 @@ def _common_price(
 
 
 def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: Floats) -> None:
-    """Let the sources of full hosts spend their capacity; writes rates and prices."""
+    """Divide the capacity of full hosts among their sources; write rates and prices."""
     rows, theirs = hosts.among(full)
     wanted = _HostDemand(demand.take(rows), theirs)
     start = wanted.demand.guess(theirs.capacity, theirs.code)
@@ -409,10 +408,10 @@ def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: 
 
 
 class _HostDemand:
-    """The demand of hosts' sources, each host at a price of its own.
+    """The demand of hosts' sources, with a separate price for each host.
 
-    Only hosts whose price has moved since the last call are computed: after a few rounds most
-    have found theirs.
+    Only hosts with a new price since the last call are computed: after a few rounds, most prices
+    are final.
     """
 
     def __init__(self, demand: Demand, hosts: Hosts) -> None:
@@ -444,7 +443,7 @@ def _overspent(total: Floats, budget: Floats) -> Bools:
 def _share(total: Floats, dearer: Floats, budget: Floats) -> Floats:
     """Return the share of the rates that sum to ``total`` in the mixture that spends ``budget``.
 
-    The other rates sum to ``dearer``. Where no mixture is needed the share is 1.
+    The other rates sum to ``dearer``. Where no mixture is needed, the share is 1.
     """
     share: Floats = np.where(_overspent(total, budget), (budget - dearer) / (total - dearer), 1.0)
     if not ((share >= np.finfo(np.float64).tiny) & (share <= 1)).all():
@@ -459,23 +458,23 @@ def _mix(rates: Floats, dearer: Floats, share: Floats) -> None:
     rates += dearer
 
 
-# -- capacities --------------------------------------------------------------
+# -- capacities --
 #
 # Crawl rates in proportion to weights, within the capacities of hosts.
 #
-# For policies that have a rule instead of an objective; those that minimise a cost keep
+# For policies that have a rule instead of an objective; policies that minimise a cost respect
 # capacities by prices (:mod:`freshet.scheduler.solve.budget`).
 
 
-# What leaves the range of numbers ends as a factor that is refused.
+# Overflow gives a factor that is refused.
 @np.errstate(over="ignore", invalid="ignore")
 def in_proportion(
     weight: Floats, budget: float, host: Rows, host_capacity: Floats
 ) -> tuple[Floats, float]:
-    """Return rates ρ_w = θ_h weight_w that spend ``budget``, and the unspent rest of it.
+    """Return rates ρ_w = θ_h weight_w that spend ``budget``, and the unspent rest.
 
-    All hosts have the same θ but those whose capacity it would break, which spend just that:
-    what a full host cannot take goes to the others, in proportion (water-filling),
+    All hosts have the same θ, except hosts that would exceed their capacity: they spend the
+    capacity, and the rest is divided among the others, in proportion (water-filling),
 
         Σ_h min(cap_h, θ B_h) = R,   B_h = Σ_{w in h} weight_w.
 
@@ -485,11 +484,11 @@ def in_proportion(
         host: (n,), codes 0 to H − 1.
         host_capacity: cap (H,), crawls per day, above 0; inf: no limit.
 
-    Method: hosts in the order of cap_h/B_h, in which they fill up, O(n + H log H); exact but
-    for rounding. If all are full, or nothing has a weight, the rest is left over.
+    Method: hosts in the order of cap_h/B_h, in which they fill up, O(n + H log H); exact except for
+    rounding. If all are full, or all weights are 0, the rest is left over.
 
     Raises:
-        ValueError: if weights are too large or too small to be computed with.
+        ValueError: if weights are out of the range of the computation.
 
     >>> full, free = 1.0, np.inf
     >>> host, capacity = np.array([0, 1, 1]), np.array([full, free])

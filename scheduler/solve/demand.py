@@ -6,7 +6,7 @@
 :mod:`freshet.scheduler.policies.lambda_crawl` derives the rates. The slope of ρ follows from its
 equation ρ(Δ + ρ) = μΔ/λ: dρ (Δ + 2ρ) = d(μΔ/λ), and Δ + 2ρ = s.
 
-The sum S(λ) of all rates is nearly a power of λ: each ρ goes from λ^{−1} (rare crawls) to
+The sum S(λ) of all rates is nearly a power of λ: each ρ ranges from λ^{−1} (rare crawls) to
 λ^{−1/2} (frequent ones).
 """
 
@@ -20,18 +20,18 @@ from freshet.scheduler.policies.greedy_index import stale_share
 from freshet.scheduler.solve.budget import Demand, Hosts, Step, allocate, root_step
 from freshet.scheduler.sources import Rows, SourceTable
 
-#: Rows that are worked on together: their intermediate columns stay in the processor's cache.
+#: Rows that are processed together: their intermediate columns stay in the processor's cache.
 _CHUNK = 1 << 15
-#: The price of every 32nd source is the first guess, unless there are few.
+#: The price of a sample of every 32nd source is the first guess, unless there are few sources.
 _SAMPLED = 32
 _FEW = 1 << 15
-#: Makes 0/0, of a source that never changes, 0; it changes no sum with anything above 1e-142².
+#: Makes 0/0, for a source that never changes, 0; it does not affect sums with terms above 1e-142².
 _NEXT_TO_NOTHING = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class HarmonicDemand(Demand):
-    """The demand by the clock or, where ``on_signals`` (n,), of notified changes."""
+    """The demand by the clock or, where ``on_signals`` (n,), for notified changes."""
 
     on_signals: Bools
 
@@ -57,7 +57,7 @@ class HarmonicDemand(Demand):
         return np.where(self.active, np.where(self.on_signals, self.change_rate, np.inf), 0.0)
 
     def is_limited(self) -> bool:
-        """Return whether no source worth a crawl is crawled by the clock."""
+        """Return whether every source worth a crawl is crawled on signals."""
         return not any(
             np.any(
                 ~self.on_signals[rows] & (self.importance[rows] > 0) & (self.change_rate[rows] > 0)
@@ -66,7 +66,7 @@ class HarmonicDemand(Demand):
         )
 
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
-        """Return Σμ/R, never too low as ρ ≤ μ/λ; of many sources a sample's price."""
+        """Return Σμ/R, never too low as ρ ≤ μ/λ; for many sources, a sample's price."""
         if host is None and len(self) > _FEW:
             sample = self.take(slice(None, None, _SAMPLED))
             share = len(sample) / len(self)
@@ -87,7 +87,7 @@ class HarmonicDemand(Demand):
         return shares
 
     def _write(self, rows: slice, price: float | Floats, rates: Floats, slopes: Floats) -> None:
-        """Evaluate the equations for some rows in place: new columns take half the time."""
+        """Evaluate the equations for some rows in place, in half the time of new columns."""
         mu, delta, complete = self.importance[rows], self.change_rate[rows], self.on_signals[rows]
         product, root = slopes, np.empty_like(rates)
         np.multiply(mu, delta, out=product)
@@ -120,15 +120,15 @@ def _sums(values: Floats, host: Rows | None, budget: Floats) -> Floats:
     return np.bincount(host, values, minlength=len(budget)).astype(np.float64, copy=False)
 
 
-# -- binary demand -----------------------------------------------------------
+# -- binary demand --
 #
-# How often each source wants to be crawled at a price, for the binary cost.
+# The demand of each source at a price, for the binary cost.
 #
 #     minimise μΔ/(Δ + ρ) + λρ over ρ ≥ f:   ρ(λ) = max(f, √(μΔ/λ) − Δ)
 #
 # with f a floor under the rate, 0 in the paper. Below it the slope −dρ/d ln λ is 0, above it
-# √(μΔ/λ)/2. In λ^{−1/2} the sum of all rates is convex and made of straight pieces, with a kink
-# where a source comes to be worth more than its floor.
+# √(μΔ/λ)/2. In λ^{−1/2} the sum of all rates is convex and piecewise linear, with a kink where a
+# source's rate rises above its floor.
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +136,15 @@ class BinaryDemand(Demand):
     """The demand by the clock above a floor.
 
     Attributes:
-        floor: f (n,), crawls per day; 0 for what is not worth a crawl. The floors of a host add
-            up to its capacity at most, all floors to less than the budget.
+        floor: f (n,), crawls per day; 0 for sources not worth a crawl. The floors of a host sum to
+            at most its capacity, all floors to less than the budget.
     """
 
     floor: Floats
 
     @property
     def step(self) -> Step:
-        """Return the step for straight pieces in λ^{−1/2}."""
+        """Return the step for spendings that are piecewise linear in λ^{−1/2}."""
         return root_step
 
     def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
@@ -161,36 +161,36 @@ class BinaryDemand(Demand):
         return guess
 
 
-# -- interval demand ---------------------------------------------------------
+# -- interval demand --
 #
-# How often each source wants to be crawled by the clock at a price, evenly spaced.
+# The demand of each source at a price, by the clock and evenly spaced.
 #
-# For a source of incomplete observations, crawled every T days, with x = ΔT changes between two
-# crawls, the harmonic cost and the price of its crawls come to
+# For a source with incomplete observations, crawled every T days, with x = ΔT changes between two
+# crawls, the harmonic cost plus the price of its crawls is
 #
 #     J(T) + λ/T = μ [Ein(x) − 1 + (1 − e^{−x})/x] + λΔ/x,
 #
-# which is least where its derivative in x vanishes:
+# which is minimal where its derivative in x vanishes:
 #
 #     x − 1 + e^{−x} = c,   c = λΔ/μ,   ρ(λ) = Δ/x,   −dρ/d ln λ = ρ c/(x (1 − e^{−x}))
 #
 # (the slope by the implicit equation: dx (1 − e^{−x}) = dc = c d ln λ). :func:`changes_at` solves
 # the equation. Its solution x = 1 + c + W₀(−e^{−(1+c)}), W₀ the principal branch of Lambert's W,
-# loses all digits near the branch point c = 0; ours keeps them.
+# loses all digits near the branch point c = 0; :func:`changes_at` preserves them.
 
-#: Rows that are worked on together: their intermediate columns stay in the processor's cache.
+#: Rows that are processed together: their intermediate columns stay in the processor's cache.
 _INTERVAL_CHUNK = 1 << 14
-#: The first guesses are right to 0.014, and each of Halley's steps cubes that.
+#: The first guesses have an error of 0.014, and each of Halley's steps cubes it.
 _STEPS = 2
 
 
-# A ratio beyond the range of numbers gives a rate that is none, which allocate() refuses.
+# A ratio beyond the range of numbers gives a NaN rate, which allocate() refuses.
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def changes_at(c: Floats) -> Floats:
     """Return x ≥ 0 with x − 1 + e^{−x} = c: changes between crawls at cost ratios c ≥ 0; (n,).
 
-    Method: for c < 1.5 the start of the series √(2c) + c/3 + …, above it 1 + c − e^{−1−c}; then
-    two of Halley's steps. Relative error below 1e-13 for all c.
+    Method: for c < 1.5 the first terms of the series √(2c) + c/3 + …, above it 1 + c − e^{−1−c};
+    then two of Halley's steps. Relative error below 1e-13 for all c.
 
     >>> changes_at(np.array([0.0, 1 / np.e])).round(12).tolist()  # 1 − 1 + e⁻¹
     [0.0, 1.0]
@@ -223,35 +223,35 @@ class IntervalDemand(Demand):
             slopes[rows] = rates[rows] * c / (x * -np.expm1(-x))
 
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
-        """Return Σμ/R: the price if changes came at once, W = μτ."""
+        """Return Σμ/R: the price if changes happened at once, W = μτ."""
         return _sums(np.where(self.active, self.importance, 0.0), host, budget) / budget
 
 
-# -- every kth ---------------------------------------------------------------
+# -- every kth --
 #
-# Crawls at every k-th notified change, k whole numbers that keep to a budget.
+# Crawls at every k-th notified change, with whole numbers k within a budget.
 #
-# A source of complete observations that is crawled at every k-th change spends Δ/k crawls per day.
-# At a price λ it wants the least k ≥ λΔ/μ, and at least 1 (its index μn/Δ reaches λ at n = k).
-# That is a step function of λ: no price need spend a budget to the last crawl. So the price is
-# bracketed; the sources get what they want at the upper end, which keeps to the budget, and those
-# that want a smaller k at the lower end get it, in the order of rows, as long as it can be paid.
+# A source with complete observations that is crawled at every k-th change spends Δ/k crawls per
+# day. At a price λ it demands the least k ≥ λΔ/μ, and at least 1 (its index μn/Δ reaches λ at n =
+# k). That is a step function of λ: no price need spend a budget exactly. So the price is bracketed.
+# The sources get their demand at the upper end, which is within the budget. Sources with a smaller
+# k at the lower end then get it, in the order of rows, while the budget allows.
 #
-# Sources of incomplete observations share the budget and take part in the search for the price.
+# Sources with incomplete observations share the budget and take part in the search for the price.
 
 #: The relative width to which a price is known.
 _WIDTH = 1e-9
 _ROUNDS = 300
-#: By how much a price is raised or lowered while an end of its bracket is not known.
+#: Factor by which a price is changed while an end of its bracket is not known.
 _STRIDE = 8.0
 
 
 def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> tuple[Floats, float, Floats]:
     """Choose the k of sources of complete observations: a crawl at every k-th change.
 
-    Returns k (n,), 1 for sources that are not crawled on signals; λ, 0 where some of the budget
-    cannot be used; and the hosts' prices (H,), λ or more where a capacity binds.
-    Cost: a dozen passes over all sources, about twice as many with capacities.
+    Returns k (n,), 1 for sources that are not crawled on signals; λ, 0 if a part of the budget
+    cannot be used; and the hosts' prices (H,), λ or more where a capacity binds. Cost: a dozen
+    passes over all sources, about twice as many with capacities.
     """
     wishes = _Wishes(table.importance, table.change_rate, table.complete_observations)
     if not (wishes.on_signals & wishes.active).any():
@@ -272,7 +272,7 @@ def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> tuple[Floa
 
 @dataclass(frozen=True, slots=True)
 class _Wishes(IntervalDemand):
-    """The demand at prices of each source's own, by the clock or at every k-th change."""
+    """The demand at a price for each source, by the clock or at every k-th change."""
 
     on_signals: Bools
 
@@ -314,11 +314,11 @@ def _prices(wishes: _Wishes, budget: float, hosts: Hosts) -> tuple[float, Floats
 
 
 def _bracket(spend: Callable[[Floats], Floats], budget: Floats) -> tuple[Floats, Floats]:
-    """Return two prices (H,) of each budget, 1e-9 apart: more than it is spent at the first alone.
+    """Return two prices (H,) for each budget, 1e-9 apart: only the first exceeds the budget.
 
-    Method: the line through both ends in ln λ and ln S, which is nearly straight between its
-    steps; every third round the middle, so that no step can hold up the search. An end that
-    stays twice counts half (the Illinois method).
+    Method: the secant in ln λ and ln S, which is nearly linear between its steps; every third round
+    the middle, so that steps cannot delay the search. An end that stays twice counts half (the
+    Illinois method).
     """
     low, above = _end(spend, budget, lower=True)
     high, below = _end(spend, budget, lower=False)

@@ -1,16 +1,18 @@
-"""One budget for several shards: each tells how many requests it would make at some prices.
+"""One budget for several shards: each reports how many requests it would make at some prices.
 
-The optimum of a crawl under a budget is one price λ: every page is visited at the rate that is
-worth λ, and these rates sum to the budget (:mod:`scheduler.policies.lambda_crawl`). So shards need
-to agree on λ alone. Shard s reports its *demand curve* S_s(λ) at fixed prices; the price is where
+The optimum of a crawl under a budget is one price λ: every page is visited at the rate at which a
+further visit saves λ, and these rates sum to the budget (:mod:`scheduler.policies.lambda_crawl`).
+So shards only need to agree on λ. Shard s reports its *demand curve* S_s(λ) at fixed prices; the
+price is the solution of
 
     Σ_s S_s(λ) = R
 
-and its share of the budget is S_s(λ). Between two prices S is taken as a power of λ, as it nearly
-is: rates go from λ^{−1} to λ^{−1/2}, so that a step of √2 is off by 0.1 % at most.
+and its share of the budget is S_s(λ). Between two prices S is interpolated as a power of λ, which
+it nearly is: rates range from λ^{−1} to λ^{−1/2}, so that in steps of √2 the error is at most 0.1
+%.
 
-Where the shards want less than R at any price, what is left goes to them in proportion, so that
-nothing is kept from one that did not know of its demand.
+If the shards demand less than R at any price, the rest is divided among them in proportion, so that
+a shard with an unknown demand can use it.
 """
 
 from __future__ import annotations
@@ -28,25 +30,25 @@ from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand, changes_at
 from freshet.scheduler.sources import Rows
 
-#: λ of a curve, in powers of 2 from −40 to 40.
+#: The prices λ of a curve: powers of 2 from −40 to 40, in steps of a half.
 _POWERS: Final = np.arange(-80, 81) / 2
 PRICES: Final[Floats] = 2.0**_POWERS
-#: Rows that are read at most: of a curve of a million pages every 16th.
+#: Maximum number of rows that are read: of a curve of a million pages every 16th.
 _ROWS: Final = 1 << 16
-#: Hosts whose capacities are kept to.
+#: Number of hosts with enforced capacities.
 _HOSTS: Final = 32
 _FAR: Final = 64
 #: Powers of 2 of Δ/μ, and bins in each.
 _WIDEST: Final = 60
 _BINS: Final = 16
-#: How near the sum of the shares comes to the budget before they are scaled to it.
+#: Tolerance of the sum of the shares before they are scaled to the budget.
 _NEAR: Final = 1e-10
 _LEAST: Final = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class DemandCurve:
-    """Requests a day that a shard would make at each of :data:`PRICES`; (161,), falling."""
+    """Requests a day that a shard would make at each of :data:`PRICES`; (161,), descending."""
 
     rates: Floats
 
@@ -54,11 +56,11 @@ class DemandCurve:
     def of(
         cls, demand: IntervalDemand, hosts: Hosts | None = None, near: float = 0.0
     ) -> DemandCurve:
-        """Return the curve of these sources, of many those of every so manieth.
+        """Return the curve of these sources, from a regular sample if there are many.
 
-        The rate of a source is Δ/x(λΔ/μ), so that sums of Δ by log₂ Δ/μ tell the whole curve. A
-        host that its pages would load beyond its capacity gets that; so it is for the 32 hosts
-        where it happens at the highest prices, if not below a 64th of that which is ``near``.
+        The rate of a source is Δ/x(λΔ/μ), so that sums of Δ by log₂ Δ/μ determine the whole curve.
+        The demand of a host is limited to its capacity, for the 32 hosts that reach it at the
+        highest prices, down to a 64th of the price ``near``.
         """
         step = max(-(-len(demand) // _ROWS), 1)
         mu, delta = demand.importance[::step], demand.change_rate[::step]
@@ -86,7 +88,7 @@ class DemandCurve:
 
     @classmethod
     def read(cls, message: bytes) -> DemandCurve:
-        """Return the curve of a message; raises ValueError if it is none."""
+        """Return the curve of a message; raises ValueError if it is not one."""
         if len(message) != 4 * len(PRICES):
             raise ValueError(f"a demand curve has {4 * len(PRICES)} bytes, not {len(message)}")
         rates = np.frombuffer(message, "<f4").astype(np.float64)
@@ -97,7 +99,7 @@ class DemandCurve:
         return self.rates.astype("<f4").tobytes()
 
     def at(self, price: float) -> float:
-        """Return the requests a day at a price; 0 and inf stand for the ends of the curve."""
+        """Return the requests a day at a price; 0 and inf are the ends of the curve."""
         with np.errstate(divide="ignore"):
             place = float(np.clip((np.log2(price) - _POWERS[0]) * 2, 0, len(PRICES) - 1))
         left = min(int(place), len(PRICES) - 2)
@@ -107,7 +109,7 @@ class DemandCurve:
 def divide(curves: Sequence[DemandCurve], per_day: float) -> tuple[float, Floats]:
     """Return λ and each shard's share of the budget, (N,), which sum to ``per_day``.
 
-    λ is 0 where all shards together want less than the budget.
+    λ is 0 if all shards together demand less than the budget.
 
     >>> one = DemandCurve(6 / PRICES)
     >>> price, share = divide([one, DemandCurve(3 / PRICES)], 3.0)
@@ -122,8 +124,8 @@ def divide(curves: Sequence[DemandCurve], per_day: float) -> tuple[float, Floats
         return 0.0, np.asarray(per_day * share / share.sum())
     left = min(max(int((total > per_day).sum()), 1), len(PRICES) - 1) - 1
     some, fewer = rates[:, left], rates[:, left + 1]
-    # The logarithm of the sum is nearly a straight line: a chord meets the budget in a few steps
-    # (regula falsi, by the Illinois rule: an end that stays counts half).
+    # The logarithm of the sum is nearly linear: a chord meets the budget in a few steps (regula
+    # falsi, by the Illinois rule: an end that stays counts half).
     low, high, part, side = 0.0, 1.0, 1.0, 0.0
     above, below = log(total[left] / per_day), log(max(total[left + 1] / per_day, _LEAST))
     while below < 0 and high - low > _NEAR:
@@ -148,7 +150,7 @@ def _shapes() -> Floats:
 
 
 def _summed(left: Rows, part: Floats, delta: Floats) -> Floats:
-    """Return the sum of Δ/x at each price, (161,), of sources in a bin and part of the next."""
+    """Return the sum of Δ/x at each price, (161,), over sources divided between two bins."""
     size = 2 * _WIDEST * _BINS + 2
     weight = np.bincount(left, delta * (1 - part), minlength=size)
     weight += np.bincount(left + 1, delta * part, minlength=size)
@@ -158,8 +160,8 @@ def _summed(left: Rows, part: Floats, delta: Floats) -> Floats:
 
 
 def _between(part: float, some: Floats, fewer: Floats) -> Floats:
-    """Return (N,), the rates at a part of the way from one price to the next."""
+    """Return (N,), the rates at a fraction of the interval from one price to the next."""
     with np.errstate(divide="ignore", invalid="ignore"):
         between = some * np.exp(part * np.log(fewer / some))
-    # From something to nothing there is no power: the curve falls evenly.
+    # Towards 0 there is no power law: the curve decreases linearly.
     return np.where(fewer > 0, between, (1 - part) * some)
