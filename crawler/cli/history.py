@@ -14,12 +14,22 @@ import aiosqlite
 import typer
 
 from freshet.crawler.cli.changefeed import ChunkChars
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, home_of
+from freshet.crawler.cli.options import (
+    DEFAULT_DB,
+    ConfigFile,
+    Db,
+    Json,
+    Page,
+    home_of,
+    read_settings,
+)
 from freshet.crawler.read import documents
 from freshet.crawler.read.chunks import CHUNK_CHARS
 from freshet.crawler.read.documents import StoredDocument, in_kinds
+from freshet.crawler.read.numbers import VersionNumber, numbers_of
 from freshet.crawler.read.store import Store
 from freshet.crawler.run import terminal
+from freshet.crawler.run.network import parser_of
 from freshet.crawler.run.terminal import (
     Cell,
     blocks,
@@ -52,7 +62,7 @@ class _VisitHistory:
     final_page: _VisitHistory | None = None
 
 
-def history_command(
+def history_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     url: Page,
     db: Db = DEFAULT_DB,
     limit: Annotated[
@@ -61,6 +71,19 @@ def history_command(
     all_kinds: Annotated[
         bool, typer.Option("--all", help="Show kinds of change, also those that do not count.")
     ] = False,
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="Show the price, or a number, of each kept version.")
+    ] = False,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="SELECTOR", help="With --numbers: the number in this element (CSS)."),
+    ] = None,
+    number: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT", help='With --numbers: the text around it, such as "Price: * EUR".'
+        ),
+    ] = "",
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -69,13 +92,57 @@ def history_command(
     Each line has the result (kind), the rung of the change-detection ladder that decided, and the
     similarity of the main text to the one before (0 to 1). With --all a page that differs only in
     what does not count as a change (change.counts) is "refreshed", and the reason says in what.
+    --numbers lists the versions instead, oldest first: each with the price that the page's data
+    states, else that it shows, else the first number of its text.
     """
+    if numbers:
+        home = partial(home_of, db, config=config)
+        found = terminal.run(_numbers(home, url, config, within=within, number=number))
+        _print_numbers(url, found, as_json=json)
+        return
+    if within is not None or number:
+        fail("--within and --number are for --numbers; give that, too", 2)
     read = _read(partial(home_of, db, config=config), url, limit, all_kinds=all_kinds)
     history = terminal.run(read)
     if json:
         print_json(asdict(history))
     else:
         _print(history, time.time())
+
+
+async def _numbers(
+    home: Callable[[str], Path], url: str, config: Path | None, *, within: str | None, number: str
+) -> list[VersionNumber]:
+    """Return the number in each kept version of a page, or of the page that it leads to."""
+    settings, _ = read_settings(config, {})
+    parser = parser_of(settings)
+    try:
+        async with page.snapshot(home(url)) as connection:
+            known: KnownUrl | OtherName = await documents.known(connection, url)
+            known = getattr(known, "alias", None) or known
+            return await numbers_of(
+                connection, parser, known.url, known.page_id, within=within, number=number
+            )
+    finally:
+        await parser.close()
+
+
+def _print_numbers(url: str, found: Sequence[VersionNumber], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"url": url, "numbers": [asdict(each) for each in found]})
+        return
+    if not found:
+        show_line(f"{url}: no version has its bytes")
+        return
+    now = time.time()
+    rows = [
+        (
+            str(it.version), moment(it.at, now),
+            None if it.value is None else f"{it.value:.15g}", it.source or None,
+        )
+        for it in found
+    ]  # fmt: skip
+    show_list(url, ("version", "time", "number", "from"), rows)
 
 
 async def _read(

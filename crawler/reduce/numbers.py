@@ -1,8 +1,13 @@
 """Numbers and prices as people write them, for alert rules and for the prices of a page."""
 
 import re
-from math import isfinite
+import unicodedata
+from collections.abc import Sequence
+from itertools import islice, pairwise
+from math import inf, isfinite
 from typing import Final
+
+from freshet.crawler.reduce.blocks import compared
 
 #: Groups of three after a blank, or digits with points, commas and apostrophes in between. A digit
 #: comes first: long texts without one are passed over fast.
@@ -54,3 +59,51 @@ def _parts(said: str) -> tuple[str, str] | None:
     groups = marks[:-1]
     is_odd = marks[-1] in groups or (groups and not _GROUPS.fullmatch(whole))
     return None if is_odd else (whole, rest)
+
+
+# -- a number in a text --------------------------------------------------------
+
+#: The sign of a range ("10-20") is none.
+_MINUS: Final = re.compile(r"(?<!\w)[-\u2212]")
+_MOST_NUMBERS: Final = 10_000
+
+
+def normal(text: str) -> str:
+    """Return a text as alert rules compare it.
+
+    >>> normal("  Sold   OUT ")
+    'sold out'
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", compared(text))
+    return " ".join(text.casefold().split())
+
+
+def joined(blocks: Sequence[str]) -> str:
+    """Return blocks of text as alert rules compare them, a line each."""
+    return "\n".join(map(normal, blocks))
+
+
+def number_in(text: str, before: str = "", behind: str = "") -> float | None:
+    """Return the first number between two texts, or None; no number spans two blocks.
+
+    ``text`` is of :func:`joined` blocks.
+
+    >>> number_in(joined(["Was: 12 EUR", "Now: 9,50 EUR"]), "now:", "EUR")
+    9.5
+    """
+    before, behind = map(normal, (before, behind))
+    flat = text.replace("\n", " ")
+    if (begin := flat.find(before)) < 0:
+        return None
+    found = islice(NUMBER.finditer(text, begin + len(before)), _MOST_NUMBERS)
+    numbers = [
+        (*it.span(), -value if _MINUS.match(text, max(it.start() - 1, 0)) else value)
+        for it in found
+        if (value := value_of(it[0])) is not None
+    ]
+    numbers.append((len(text), 0, inf))
+    return next(
+        (value for (_, start, value), (end, _, _) in pairwise(numbers)
+         if flat.find(behind, start, end + len(behind)) >= 0), None,
+    )  # fmt: skip

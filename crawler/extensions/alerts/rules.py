@@ -1,12 +1,10 @@
 """Alert rules from the settings: names and secrets are looked up here, changes are judged."""
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from ipaddress import ip_address, ip_network
-from itertools import islice, pairwise
 from math import inf
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -31,8 +29,7 @@ from freshet.crawler.extensions.alerts.settings import AlertRuleSettings as Rule
 from freshet.crawler.extensions.alerts.tables import AlertFilter
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.frontier.clock import Clock, calendar
-from freshet.crawler.reduce.blocks import compared
-from freshet.crawler.reduce.numbers import NUMBER, value_of
+from freshet.crawler.reduce.numbers import joined, normal, number_in
 from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.run.logs import hide, hide_url, read_secret
 from freshet.crawler.run.network import user_agent
@@ -44,26 +41,6 @@ _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 # -- conditions --------------------------------------------------------------
-
-#: The sign of a range ("10-20") is none.
-_MINUS: Final = re.compile(r"(?<!\w)[-\u2212]")
-_MOST_NUMBERS: Final = 10_000
-
-
-def normal(text: str) -> str:
-    """Return a text as conditions compare it.
-
-    >>> normal("  Sold   OUT ")
-    'sold out'
-    """
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", compared(text))
-    return " ".join(text.casefold().split())
-
-
-def joined(blocks: Sequence[str]) -> str:
-    """Return blocks of text as conditions compare them, a line each."""
-    return "\n".join(map(normal, blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +102,7 @@ class Condition:
 
         ``text`` is of :func:`joined` blocks: no number spans two of them.
         """
-        before, behind = map(normal, self.number)
-        flat = text.replace("\n", " ")
-        if (begin := flat.find(before)) < 0:
-            return None
-        found = islice(NUMBER.finditer(text, begin + len(before)), _MOST_NUMBERS)
-        numbers = [
-            (*it.span(), -value if _MINUS.match(text, max(it.start() - 1, 0)) else value)
-            for it in found
-            if (value := value_of(it[0])) is not None
-        ]
-        numbers.append((len(text), 0, inf))
-        return next(
-            (value for (_, start, value), (end, _, _) in pairwise(numbers)
-             if flat.find(behind, start, end + len(behind)) >= 0), None,
-        )  # fmt: skip
+        return number_in(text, *self.number)
 
 
 def _is_beyond(value: float | None, what: str, bound: float) -> bool:

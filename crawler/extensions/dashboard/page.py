@@ -13,11 +13,14 @@ from freshet.crawler.extensions.dashboard.plots import kind_of, time_line
 from freshet.crawler.extensions.dashboard.request import DashboardRequest
 from freshet.crawler.read import documents
 from freshet.crawler.read.documents import Documents
+from freshet.crawler.read.numbers import VersionNumber, numbers_of, place_of_price
 from freshet.crawler.run import explanation
 from freshet.storage.queries import page
 from freshet.storage.tables import claims
 
 _VISITS, _BLOCKS, _SIGNALS = 2_000, 2_000, 200
+#: Versions of which a number is shown: each is parsed.
+_NUMBERS = 100
 #: Versions, links each way, and pages of a list.
 _SHOWN = 50
 
@@ -75,6 +78,32 @@ async def _text(made: Documents, url: str, wanted: str | None) -> dict[str, Any]
         blocks = found.text.split("\n\n") if found.text else []
         last = len(await page.versions(db, it.page_id))
         return {"document": found, "blocks": blocks[:_BLOCKS], "all": len(blocks), "last": last}
+
+
+async def numbers(asked: DashboardRequest) -> Mapping[str, object]:
+    """Return a number of a page in its last versions: its price, or that in an element."""
+    shard, url = await asked.library.home(asked.page_url)
+    typed = {name: asked.query.get(name, "").strip() for name in ("within", "number")}
+    read = partial(_numbers, url=url, within=typed["within"] or None, number=typed["number"])
+    known, found, place = await asked.library.one(shard, read)
+    last = next((it.value for it in reversed(found) if it.value is not None), None)
+    rule = {"match": known, "kinds": "changed gone", "below": f"{last or 0.0:.15g}", **place}
+    return {"url": known, "numbers": found, "last": last, "typed": typed, "most": _NUMBERS,
+            "rule": rule if place else None}  # fmt: skip
+
+
+async def _numbers(
+    made: Documents, url: str, within: str | None, number: str
+) -> tuple[str, list[VersionNumber], Mapping[str, str]]:
+    """Return the numbers of a page, and the place where an alert rule finds the last one."""
+    async with page.snapshot(made.path) as db:
+        it = await documents.final(db, url)
+        found = await numbers_of(
+            db, made.parser, it.url, it.page_id, within=within, number=number, most=_NUMBERS
+        )
+        if within is not None or number:
+            return it.url, found, {"within": within or "", "number": number}
+        return it.url, found, await place_of_price(db, made.parser, it.url, it.page_id)
 
 
 async def listed(asked: DashboardRequest) -> Mapping[str, object]:

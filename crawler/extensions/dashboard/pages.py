@@ -60,6 +60,7 @@ _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
         "/changes/one": (changes.one, "change.html"),
         "/page": (page.shown, "page.html"),
         "/page/text": (page.text, "text.html"),
+        "/page/numbers": (page.numbers, "numbers.html"),
         "/pages": (page.listed, "pages.html"),
         "/sites": (sites.listed, "sites.html"),
         "/site": (sites.one, "site.html"),

@@ -9,6 +9,7 @@ import pytest
 from freshet.crawler.frontier.clock import iso
 from tests.console import as_json, freshet, shown
 from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.versioned_store import version, versioned_store
 
 history = partial(freshet, "history", "--db")
 
@@ -92,3 +93,61 @@ def test_an_unknown_url_is_one_line_with_the_nearest_and_exit_code_1(store: Smal
 def test_a_page_that_waits_for_its_first_visit_says_so(store: SmallStore) -> None:
     store.page("/soon")
     assert history(store.path, f"{HOST}/soon").stdout == f"{HOST}/soon: never visited\n"
+
+
+# -- numbers -----------------------------------------------------------------
+
+OFFER = '<script type="application/ld+json">{{"@type": "Offer", "price": "{}"}}</script>'
+
+
+@pytest.fixture
+def prices(tmp_path: Path, now: float) -> SmallStore:
+    """A page with a rating and a price, which its data states in some versions."""
+    store = versioned_store(tmp_path / "crawl.db", now - 90_000)
+    page = store.page("/")
+    for n, (price, more, keep) in enumerate(
+        ((30, "", True), (20, OFFER.format("19.5"), True), (10, "", False), (8, "", True))
+    ):
+        shown = f"<p id=stars>Rated 4,5 of 5</p><p id=price>Only {price} EUR today</p>{more}"
+        body = f"<main><h1>A thing</h1>{shown}</main>".encode()
+        version(store, page, now - 9_000 + 60 * n, body, keep=keep)
+    version(store, page, now - 60, b"<main><p>It is sold out.</p></main>")
+    alias = store.page("/old", alias_of=page, alias_kind="permanent", alias_at=now)
+    store.observe(alias, now, "redirected", status=301, reason="permanent")
+    return store
+
+
+def numbers(store: SmallStore, *words: object, path: str = "/") -> list[tuple[object, ...]]:
+    told = as_json("history", "--db", store.path, f"{HOST}{path}", "--numbers", *words)
+    return [(it["version"], it["value"], it["source"]) for it in told["numbers"]]
+
+
+def test_the_price_of_each_kept_version_is_that_of_its_data_first(prices: SmallStore) -> None:
+    found = [(1, 30.0, "shown"), (2, 19.5, "stated"), (4, 8.0, "shown"), (5, None, "")]
+    assert numbers(prices) == found
+    assert numbers(prices, path="/old") == found
+    lines = shown("history", "--db", prices.path, f"{HOST}/", "--numbers").splitlines()[-4:]
+    assert lines[1].split()[-2:] == ["19.5", "stated"]
+
+
+def test_a_number_is_read_where_a_rule_would_read_it(prices: SmallStore) -> None:
+    stars = [(1, 4.5, "text"), (2, 4.5, "text"), (4, 4.5, "text"), (5, None, "")]
+    assert numbers(prices, "--within", "#stars") == stars
+    told = [value for _, value, _ in numbers(prices, "--number", "only * eur")]
+    assert told == [30.0, 20.0, 8.0, None]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--numbers", "--within", "p["), "within"),
+        (("--numbers", "--number", "* to *"), "one *"),
+        (("--within", "#price"), "are for --numbers"),
+    ],
+)
+def test_what_names_no_number_is_refused_in_a_line(
+    prices: SmallStore, words: tuple[str, ...], said: str
+) -> None:
+    result = history(prices.path, f"{HOST}/", *words)
+    (line,) = result.stderr.splitlines()
+    assert (result.exit_code != 0, said in line) == (True, True), line

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from freshet.crawler.extensions.alerts.rules import normal
 from freshet.crawler.read.documents import _identified
 from freshet.crawler.reduce.blocks import Blocks, compared
 from freshet.crawler.reduce.content import text_of
 from freshet.crawler.reduce.formats import pdf
 from freshet.crawler.reduce.main_text import main_text
+from freshet.crawler.reduce.numbers import normal
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sitemaps import read_feed
 from tests.crawler.reduce.pages import pieces_in

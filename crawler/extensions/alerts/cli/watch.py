@@ -26,12 +26,12 @@ from freshet.crawler.cli.contact import with_contact
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.extensions.alerts.receivers import LOG
-from freshet.crawler.extensions.alerts.rules import Condition, channels, joined, receiver
+from freshet.crawler.extensions.alerts.rules import channels, receiver
 from freshet.crawler.extensions.alerts.settings import AlertRuleSettings, Alerts
 from freshet.crawler.fetch.addresses import CachingResolver
 from freshet.crawler.frontier.clock import SteadyClock
 from freshet.crawler.reduce.blocks import compared
-from freshet.crawler.reduce.numbers import NUMBER, value_of
+from freshet.crawler.reduce.numbers import NUMBER, joined, number_in, value_of
 from freshet.crawler.reduce.offers import Offer
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.tree import SelectorHints
@@ -166,7 +166,7 @@ async def _reads(parser: Parser, result: FetchResult, offer: Offer) -> float | N
 
 def _number_in(texts: Sequence[str], number: str = "") -> float | None:
     before, _, behind = number.partition("*")
-    return Condition((), (), {}, (before, behind), None).read(joined(texts))
+    return number_in(joined(texts), before, behind)
 
 
 # -- choosing ----------------------------------------------------------------

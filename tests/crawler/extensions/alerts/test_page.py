@@ -1,7 +1,8 @@
 """Alert rules in the browser: how they stand, tests, previews on stored versions, and new ones."""
 
+import re
 from collections.abc import AsyncIterator
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -92,6 +93,8 @@ async def test_words_and_any_change_are_previewed(settings: Settings) -> None:
 async def test_views_lead_to_a_rule_that_is_filled_in(settings: Settings) -> None:
     asked = (
         (f"/page?url={PAGE}", {"match": PAGE, "kinds": "changed gone"}),
+        (f"/page/numbers?url={PAGE}&within=p",
+         {"match": PAGE, "kinds": "changed gone", "below": "8", "within": "p", "number": ""}),
         (f"/changes/one?url={PAGE}&after=2", {"match": PAGE, "kinds": "changed gone"}),
         ("/changes?site=a.example&words=sold+out",
          {"match": "*://a.example/*", "kinds": "changed gone", "appears": "sold out"}),
@@ -120,3 +123,12 @@ async def test_what_is_wrong_is_refused_in_a_line(
     status, text = await settings.send("/alerts", **form)
     assert (status, said in text) == (400, True), text
     assert settings.file.read_text() == RULES
+
+
+async def test_a_price_leads_to_a_rule_that_reads_the_price(settings: Settings) -> None:
+    for n, price in enumerate((30, 12)):
+        said = html("Rated 4,5 of 5 by 7 readers.", f"Only <b id=price>{price} EUR</b> today.")
+        await settings.browser.site.shows("/p", said, at=START + 600 + 60 * n)
+    body = await settings.page(f"/page/numbers?url={url_of('/p')}")
+    (place,) = re.findall(r'href="(/alerts[?][^"]*)#new"', body)
+    assert "the number is 12 (watched: below 12)" in await settings.page(unescape(place))

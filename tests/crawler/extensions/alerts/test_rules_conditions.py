@@ -11,9 +11,9 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.extensions.alerts.rules import Condition, condition_of, joined
+from freshet.crawler.extensions.alerts.rules import Condition, condition_of
 from freshet.crawler.extensions.alerts.settings import AlertRuleSettings
-from freshet.crawler.reduce.numbers import value_of
+from freshet.crawler.reduce.numbers import joined, value_of
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.crawler.extensions.alerts.test_alerts import receiving
 from tests.integration.quick import quick, unwatched

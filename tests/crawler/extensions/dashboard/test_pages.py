@@ -1,5 +1,6 @@
 """The pages of the dashboard over HTTP: what they show, and what they must never do."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from html import escape
@@ -122,3 +123,21 @@ async def test_events_tell_the_overview_at_once_and_when_the_store_has_changed(
         await reader.site.shows("/b", html("Another page."), at=START + 90)
         while (line := await response.content.readline()) != b"event: overview\n":
             assert line in {b"\n", b": nothing new\n"}
+
+
+async def test_a_number_is_shown_over_the_versions(reader: Reader) -> None:
+    for n, price in enumerate((30, 12)):
+        said = f"<main><p>It stays here.<p id=s>Rated 4,5.<p>Only {price} EUR.</main>"
+        await reader.site.shows("/p", said.encode(), at=START + 600 + 60 * n)
+    body = await reader.page("/page/numbers?url=https://a.example/p")
+    assert re.findall(r'<td class="number">(\d+)</td>', body) == ["30", "12"]
+    assert "the likeliest price" in body
+    body = await reader.page("/page/numbers?url=https://a.example/p&within=%23s")
+    assert re.findall(r'<td class="number">([\d.]+)</td>', body) == ["4.5", "4.5"]
+    assert "No version has a number" in await reader.page(
+        "/page/numbers?url=https://a.example/p&within=%23none"
+    )
+    assert (await reader.ask("/page/numbers?url=https://a.example/p&within=p["))[0] == 400
+    assert "/page/numbers?url=https%3A%2F%2Fa.example%2Fp" in await reader.page(
+        "/page?url=https://a.example/p"
+    )
