@@ -294,6 +294,7 @@ class Fetch(SettingsGroup):
     max_header_bytes: Positive
     max_body_bytes: Positive
     accept_language: Annotated[str, _HEADER_TEXT]
+    markdown: bool
     excluded_extensions: Endings
 
 

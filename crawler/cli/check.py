@@ -1,6 +1,7 @@
 """``freshet check URL``: fetch a page now, and show the result of every step."""
 
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.responses import is_repeatable
 from freshet.crawler.frontier.clock import SteadyClock
+from freshet.crawler.frontier.frontier import ApiRequest
 from freshet.crawler.reduce.formats import as_shown
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
@@ -50,7 +52,7 @@ from freshet.crawler.robots.preferences import (
 )
 from freshet.crawler.run import terminal
 from freshet.crawler.run.hooks import CHECKS, FetchedPage
-from freshet.crawler.run.network import Network, fetcher_layers, parser_of, with_kept
+from freshet.crawler.run.network import Network, fetcher_layers, parser_of, texts_of, with_kept
 from freshet.crawler.run.rules import counts_at, never_at
 from freshet.crawler.run.stored_past import StoredPast
 from freshet.crawler.run.terminal import (
@@ -168,6 +170,13 @@ class _Alone:
 
     def heed(self, *_answer: object) -> None:
         """Remember nothing of an answer."""
+
+    def request(self, _request: ApiRequest) -> None:
+        """Make no further request."""
+
+    async def texts(self, result: FetchResult) -> Sequence[str]:
+        """Return the main text of a page."""
+        return await texts_of(self.parser, result)
 
     def now(self) -> float:
         """Return the time of the machine."""

@@ -103,6 +103,8 @@ class ApiRequest:
     queue: str
     handle: Callable[[FetchResult, float], Sequence[Entry]]
     form: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    max_body_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -12,11 +13,11 @@ from aiosqlite import Connection as Reader
 from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites, with_stored
-from freshet.crawler.errors import CrawlError, UsageError
+from freshet.crawler.errors import CrawlError, ParserLost, UsageError
 from freshet.crawler.frontier.clock import Clock, VirtualClock
 from freshet.crawler.frontier.politeness import group_of, queue_key
 from freshet.crawler.reduce.formats import formats
-from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.entry_points import loaded
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from freshet.crawler.fetch.client import Fetcher, Request
     from freshet.crawler.fetch.transport import Access
+    from freshet.crawler.frontier.frontier import ApiRequest
     from freshet.crawler.frontier.politeness import HostAnswer
     from freshet.storage.records import FetchResult
 
@@ -68,7 +70,9 @@ class Network:
             allow_networks=network.allow_networks,
             loopback_only=not crawl.contact,
         )
-        limits = settings.fetch.model_dump(exclude={"accept_language", "excluded_extensions"})
+        limits = settings.fetch.model_dump(
+            exclude={"accept_language", "markdown", "excluded_extensions"}
+        )
         self.fetcher = NetworkFetcher(
             user_agent=self._agent,
             limits=FetchLimits(**limits),
@@ -204,6 +208,15 @@ def parser_of(
     )
 
 
+async def texts_of(parser: Parser, result: FetchResult) -> Sequence[str]:
+    """Return the main text of a page that has come, block by block; none if it is unparsable."""
+    with suppress(ParserLost):
+        page = await parser.parse(result.body, result.url, result.header("Content-Type"))
+        if not isinstance(page, Unparsable):
+            return page.blocks.texts
+    return ()
+
+
 # -- fetchers around ours, from extensions ---------------------------------------------
 
 
@@ -237,6 +250,12 @@ class LoadRules(Protocol):
 
     def now(self) -> float:
         """Return the time."""
+
+    def request(self, request: ApiRequest, /) -> None:
+        """Make a further request, in its host's turn; a check of one page makes none."""
+
+    def texts(self, result: FetchResult, /) -> Awaitable[Sequence[str]]:
+        """Return the main text of a page, as :func:`texts_of`."""
 
 
 class OuterFetcher(Protocol):
@@ -279,6 +298,10 @@ class Fetching(Protocol):
 def fetcher_layers(settings: Settings, closed_by: AsyncExitStack) -> list[FetcherLayer]:
     """Return the layers of an invocation, the innermost first."""
     layers = [each.layer(settings) for each in _found()]
+    if settings.fetch.markdown:
+        from freshet.crawler.run.markdown import MarkdownLayer  # noqa: PLC0415 - off by default
+
+        layers.append(MarkdownLayer())
     for layer in layers:
         closed_by.push_async_callback(layer.close)
     return layers

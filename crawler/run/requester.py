@@ -152,7 +152,10 @@ class Requester:
         return StoreUpdate(self.clock.now(), fetches=1, host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
-        wanted = Request(request.url, "answer", form=request.form, is_anonymous=True)
+        wanted = Request(
+            request.url, "answer", form=request.form, headers=request.headers,
+            max_body_bytes=request.max_body_bytes, is_anonymous=True,
+        )  # fmt: skip
         result = await self.pipeline.fetch(request.queue, wanted)
         self.frontier.api_requests -= 1
         now = self.clock.now()

@@ -41,6 +41,7 @@ from freshet.crawler.run.network import (
     OuterFetcher,
     require_fetchers,
     selector_hints,
+    texts_of,
     user_agent,
 )
 from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
@@ -512,6 +513,8 @@ class _LoadRules:
         self.allows = of.allows
         self.pause_s, self.heed = frontier.pause_s, frontier.heed
         self.now = context.clock.now
+        self.request = frontier.queue
+        self.texts = partial(texts_of, context.parser)
 
 
 @contextmanager

@@ -145,6 +145,12 @@ class AnyLoad:
     def now(self) -> float:
         return time.time()
 
+    def request(self, _: object) -> None:
+        pass
+
+    async def texts(self, _: object) -> tuple[str, ...]:
+        return ()
+
 
 class Web:
     """Origins of one port, by the names of their hosts, each with what it has by path."""
