@@ -1,6 +1,6 @@
-"""The entry point of the console command: thin, so that Ctrl-C works from the start.
+"""Entry point of the console command, kept small so that Ctrl-C works from the start.
 
-Everything else is imported inside :func:`run`, or by the verb that uses it.
+All other imports are inside :func:`run` or in the module of the verb.
 """
 
 import ctypes
@@ -12,8 +12,7 @@ from io import RawIOBase
 from types import TracebackType
 from typing import Final
 
-#: Parameters of glibc's mallopt, and how the environment names them for the processes that parse.
-#: By itself it keeps buffers of up to 32 MB when they are freed, and a heap for each thread.
+#: Parameters of glibc's mallopt, with their environment variables for the parser processes.
 _HEAP: Final = (
     ("MALLOC_TRIM_THRESHOLD_", -1, 1 << 20),
     ("MALLOC_MMAP_THRESHOLD_", -3, 1 << 20),
@@ -22,7 +21,10 @@ _HEAP: Final = (
 
 
 def return_freed_memory() -> None:
-    """Let freed memory go back to the system; processes that this one starts do so, too."""
+    """Make malloc return freed memory to the system, here and in child processes.
+
+    By default glibc keeps freed buffers of up to 32 MB, and one heap per thread.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return
@@ -33,21 +35,21 @@ def return_freed_memory() -> None:
 
 
 def collect_in_steps() -> None:
-    """Let the cyclic collector look at what is new in short steps.
+    """Make the cyclic garbage collector run rarely and in short steps.
 
-    What is imported stays: it need not be looked at again. Hosts and pages are many, live long and
-    are hardly ever in cycles, so that 700 new objects are no reason to look. The middle generation
-    holds four young ones, 100,000 objects: looking at 500,000 stops the loop for 200 ms.
+    Imported objects are permanent and need no scan. Hosts and pages live long and are rarely part
+    of a cycle, so the default threshold of 700 new objects is too low. The middle generation holds
+    four young ones, 100,000 objects: a scan of 500,000 would block the event loop for 200 ms.
     """
     freeze()
     set_threshold(25_000, 3, 100)
 
 
 def write_all() -> None:
-    """Let standard output and error take whole texts.
+    """Make standard output and error write whole texts.
 
-    Unbuffered (PYTHONUNBUFFERED, as in containers), Python drops without a word what a pipe does
-    not take in one call, and a signal may cut a call short.
+    If Python is unbuffered (PYTHONUNBUFFERED, as in containers), it silently drops the rest of a
+    text that a pipe accepts only in part, and a signal may cut a write short.
     """
     for name in "stdout", "stderr":
         stream = getattr(sys, name)
@@ -58,11 +60,11 @@ def write_all() -> None:
 
 def run() -> None:
     """Run the command; an interruption or a closed pipe gives no traceback."""
-    # Before typer is imported, which puts a hook of its own before the one that it finds.
+    # Typer wraps the hook that it finds, so this must precede its import.
     sys.excepthook = _tell
     _open_standard_files()
     write_all()
-    # To a full pipe that somebody made non-blocking, Python would lose the rest in silence.
+    # On a full non-blocking pipe, Python would silently lose the rest of a text.
     with suppress(OSError, AttributeError):
         os.set_blocking(sys.stdout.fileno(), True)
     return_freed_memory()
@@ -85,14 +87,14 @@ def run() -> None:
 
 
 def _open_standard_files() -> None:
-    """Open standard files that are closed: a file that is opened later would be taken for one."""
+    """Open closed standard files on /dev/null; the next opened file would take their place."""
     for name, mode in ("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
 
 
 def _run_verb() -> None:
-    # Nothing here multiplies matrices: numpy need not start a thread for each core.
+    # Freshet multiplies no matrices, so numpy needs no thread per core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from freshet.crawler.cli.verbs import application  # noqa: PLC0415 - see run
 
@@ -104,7 +106,7 @@ def _run_verb() -> None:
 
 
 def _tell_broken_output(error: OSError) -> None:
-    """Tell why output could not be written; where its reader has gone, there is nobody to tell."""
+    """Print why output could not be written, unless its reader has closed the pipe."""
     if not isinstance(error, BrokenPipeError):
         sys.stderr.write(f"freshet: {error.filename or 'output'}: {error.strerror or error}\n")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

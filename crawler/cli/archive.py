@@ -1,4 +1,4 @@
-"""``freshet archive``: the contents of an archive, and its index and package for other programs."""
+"""``freshet archive``: list WARC files, and write their index or package for other programs."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from freshet.crawler.run.terminal import (
 
 @dataclass(slots=True)
 class _Holdings:
-    """The contents of a WARC file; ``first`` and ``last`` are timestamps of its entries."""
+    """Contents of one WARC file; ``first`` and ``last`` are timestamps of its entries."""
 
     file: str
     bytes: int
@@ -83,7 +83,7 @@ def warc_files(archive: Path) -> list[Path]:
         return [archive]
     if (archive / NAME).exists():
         try:
-            # In use, its last file is open, as is told below.
+            # If the archive is in use, its open file is reported below.
             with suppress(ArchiveInUse):
                 recovered(archive).close()
         except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""``freshet backup`` and ``freshet restore``: copies of the store, also while it is written."""
+"""``freshet backup`` and ``freshet restore``: copy the store, even while it is written."""
 
 import re
 import shutil
@@ -41,7 +41,7 @@ def copying() -> Iterator[Progress]:
 
 
 def copied_words(copied: BackupCopy, now: float) -> str:
-    """Describe a copy: ``12.3 MB, 400 pages, 2,000 observations until 2026-…, sound``."""
+    """Describe a copy: ``12.3 MB, 400 pages, 2,000 observations until 2026-…; sound``."""
     until = "" if copied.newest_at is None else f" until {moment(copied.newest_at, now)}"
     return (
         f"{size(copied.size_bytes)}, {counted(copied.pages, 'page')}, "
@@ -50,7 +50,7 @@ def copied_words(copied: BackupCopy, now: float) -> str:
 
 
 def _file_in(target: Path, db: Path, keep: int) -> Path:
-    """Return the file, or the folder of shards, that the copy becomes; exit without any."""
+    """Return the file or shard folder to write; exit if ``target`` does not name one."""
     is_one = is_folder(db) and (is_folder(target) or (target / backups.PARTIAL).exists())
     if target.is_dir() and not is_one:
         time_of_copy = datetime.fromtimestamp(time.time(), UTC)
@@ -66,7 +66,8 @@ def backup_command(
     target: Annotated[
         Path,
         typer.Argument(
-            metavar="TARGET", help="A file, or a folder for files named by the time; see below."
+            metavar="TARGET",
+            help="A file, or a folder in which files are named by time; see below.",
         ),
     ],
     db: Db = DEFAULT_DB,
@@ -83,11 +84,12 @@ def backup_command(
 ) -> None:
     """Copy the store, even while it is written; check the copy.
 
-    The copy has everything committed before it began. It appears when it is whole, checked and on
-    the disk; an interrupted backup leaves the old one in place. `freshet restore` restores it.
+    The copy contains everything that was committed before it began. It appears only when it is
+    complete, checked and on the disk; an interrupted backup leaves an older one in place. `freshet
+    restore` restores it.
 
-    That of a folder of shards is a folder: TARGET, or one in it, named by the time, if TARGET is
-    there and is no such backup.
+    The backup of a sharded store is a folder: TARGET itself, or, if TARGET exists and is not a
+    backup of shards, a folder in it that is named by time.
     """
     file = _file_in(target, db, keep)
     with told_in_one_line():
@@ -104,8 +106,8 @@ def backup_command(
 
 
 def _rotated(made: Path, db: Path, keep: int) -> list[Path]:
-    """Delete the older backups of this store beside the one just made, and return them."""
-    # Names do not tell the age: the clock may have been wrong.
+    """Delete older backups of this store beside the new one, and return them."""
+    # Sort by file time: the clock may have been wrong when a file was named.
     name = re.compile(rf"{re.escape(db.stem)}-\d{{8}}T\d{{6}}Z{re.escape(db.suffix)}")
     others = [each for each in made.parent.iterdir() if name.fullmatch(each.name) and each != made]
     others = [each for each in others if is_folder(each) or not is_folder(made)]
@@ -131,8 +133,8 @@ def restore_command(
 ) -> None:
     """Restore a backup to --db, after checking it.
 
-    A store does not depend on its path or machine. A crawl or a daemon resumes from it as after a
-    kill; a store of an older Freshet is migrated then.
+    A store does not depend on its path or machine. A crawl or daemon resumes from it as after a
+    kill. A store of an older Freshet is migrated then.
     """
     with told_in_one_line(), copying() as progress:
         copied = backups.restore(backup, db, replace=force, progress=progress)

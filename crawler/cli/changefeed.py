@@ -1,4 +1,4 @@
-"""``freshet changefeed``: what changed since a cursor, for programs that keep a copy in step."""
+"""``freshet changefeed``: changes since a cursor, for programs that keep a copy in sync."""
 
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -30,7 +30,7 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     since: Annotated[
         str | None,
         typer.Option(
-            metavar="CURSOR", help="Where to go on: a cursor, 0 (the start) or now (new ones only)."
+            metavar="CURSOR", help="Where to start: a cursor, 0 (all changes) or now (new ones)."
         ),
     ] = None,
     db: Db = DEFAULT_DB,
@@ -43,43 +43,42 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     feed: Annotated[
         Literal["normal", "longpoll", "continuous"],
         typer.Option(
-            metavar="KIND",
-            help="normal, longpoll (wait for a change) or continuous (go on for ever).",
+            metavar="KIND", help="normal, longpoll (wait for a change) or continuous (never end)."
         ),
     ] = "normal",
     matching: Annotated[
         str | None,
         typer.Option(
-            "--filter", metavar="PATTERN", help="Only pages whose URL matches; * is anything."
+            "--filter", metavar="PATTERN", help="Only pages with a matching URL; * is a wildcard."
         ),
     ] = None,
     chunks: Annotated[
-        bool,
-        typer.Option("--chunks", help="Add each page's document in chunks, with the ids removed."),
+        bool, typer.Option("--chunks", help="Add each document as chunks, and ids of removed ones.")
     ] = False,
     chunk_chars: ChunkChars = CHUNK_CHARS,
     noise: Annotated[
-        bool, typer.Option("--all", help="Also versions that differ by noise only.")
+        bool, typer.Option("--all", help="Include versions that differ only by noise.")
     ] = False,
     usage: Annotated[
         list[str] | None,
         typer.Option(
             metavar="USE",
-            help="Leave out pages that forbid it: search, ai-train … (also: crawl.purpose).",
+            help="Leave out pages that forbid this use: search, ai-train … (see crawl.purpose).",
         ),
     ] = None,
     cursor_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Begin at the cursor in FILE; leave there the one to go on from."
+            metavar="FILE", help="Start at the cursor in FILE, and save the next cursor there."
         ),
     ] = None,
     config: ConfigFile = None,
 ) -> None:
     """Print what changed since a cursor, one JSON object a line.
 
-    Keep "seq" of the last line that you have dealt with, and go on from there. A page that is gone
-    has "deleted". The last line is {"last_seq": CURSOR}; a continuous feed has none.
+    Store "seq" of the last line that you have processed, and pass it as --since next time. A page
+    that is gone has "deleted". The last line is {"last_seq": CURSOR}; a continuous feed has no such
+    line.
     """
     settings, _ = read_settings(config, {})
     parser = parser_of(settings)
@@ -108,14 +107,14 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
 
 
 def _write(found: Iterable[Change]) -> None:
-    """Write changes, a line each, so that the reader has them at once."""
+    """Write changes as one line each, and flush."""
     for change in found:
         sys.stdout.write(json_text(change.as_json()) + "\n")
     sys.stdout.flush()
 
 
 def _keep(cursor: str, file: Path | None) -> None:
-    """Write the cursor to the file, if there is one; it is whole at any moment."""
+    """Save the cursor in the file, if one is given, by an atomic replacement."""
     if file is not None:
         with replacing(file) as partial:
             partial.write_text(cursor + "\n", "ascii")
@@ -124,7 +123,7 @@ def _keep(cursor: str, file: Path | None) -> None:
 async def _batches(
     changes: Changefeed, place: str, feed: Literal["normal", "longpoll", "continuous"], limit: int
 ) -> AsyncIterator[tuple[list[Change], str]]:
-    """Yield changes with the cursor after them, as long as the feed goes on."""
+    """Yield batches of changes, each with the cursor after it, until the feed ends."""
     wait_s = 0.0 if feed == "normal" else HEARTBEAT_S
     while limit:
         found, place = await changes.awaited(place, wait_s, min(limit, BATCH))

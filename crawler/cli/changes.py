@@ -1,4 +1,4 @@
-"""``freshet changes --since``: the changes, newest first, each with a one-line summary."""
+"""``freshet changes --since``: changes, newest first, each with a one-line summary."""
 
 import heapq
 import time
@@ -39,14 +39,14 @@ def changes_command(
         int, typer.Option(metavar="N", min=1, max=10**9, help="Show at most N changes.")
     ] = 50,
     all_kinds: Annotated[
-        bool, typer.Option("--all", help="Also show new pages, those gone or refreshed, and noise.")
+        bool, typer.Option("--all", help="Include noise, and new, gone and refreshed pages.")
     ] = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """List what changed, newest first, one change a line.
 
-    `freshet diff URL` shows the whole of a change, and `freshet diff URL A B` compares versions.
+    `freshet diff URL` shows a change in full; `freshet diff URL A B` compares two versions.
     """
     now = time.time()
     settings, _ = read_settings(config, {})
@@ -74,7 +74,7 @@ def changes_command(
 async def _read(
     db: Path, settings: Settings, after: float, limit: int, *, all_kinds: bool
 ) -> tuple[_Summarised, int, dict[int, str]]:
-    """Return the newest changes, the number of all, and which shards are down, and why."""
+    """Return the newest changes, the total number, and the unreadable shards with the reason."""
     parser = parser_of(settings)
     library = Library(db, parser, settings)
     try:
@@ -95,7 +95,7 @@ async def _read(
 
 
 async def _summaries(made: Documents, changes: Sequence[PageChange]) -> list[str]:
-    """Summarise changes; for pages that appeared or vanished, return the titles."""
+    """Return a summary of each change; for pages that appeared or vanished, the title."""
     async with page.snapshot(made.path) as db:
         return [
             await change_summary(db, made.parser, it, _SUMMARY_WIDTH)

@@ -1,4 +1,4 @@
-"""``freshet check URL``: fetch a page now, and show the result of every step."""
+"""``freshet check URL``: fetch a page now, and show the result of each step."""
 
 import time
 from collections.abc import Sequence
@@ -76,22 +76,22 @@ from freshet.storage.tables import hosts
 
 # -- checking ----------------------------------------------------------------
 _REDIRECTS = 5
-_NO_CONTENT: Final = "failed: this is no content, and the page's history would stay as it is"
+_NO_CONTENT: Final = "failed: a crawl would store no version, because this is not content"
 _RUNGS = {
-    "text": "the main text is the same: only the frame changed",
-    "volatile": "only blocks differ that differ at every visit",
-    "frame": "only blocks differ that belong to the site's template",
+    "text": "the main text is the same; only the page's frame changed",
+    "volatile": "only blocks that differ at every visit have changed",
+    "frame": "only blocks of the site's template have changed",
     "flip": "the page alternates between these versions",
-    "minor": "only blocks differ that do so without an edit of the page",
-    "blocks": "blocks of main text differ",
-    "document": "the document differs in what counts beside the text",
+    "minor": "only blocks that change without an edit of the page have changed",
+    "blocks": "blocks of main text have changed",
+    "document": "the main text is the same; the document differs in what change.counts names",
     "body": "the bytes differ, and one of the versions has no text",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class CheckStep:
-    """A step: its name, its answer in a word, and the reason."""
+    """One step: its name, its result in a word, and the reason."""
 
     name: str
     answer: str
@@ -102,8 +102,8 @@ class CheckStep:
 class Check:
     """All steps in order, the conclusion that a crawl would draw, and the blocks of main text.
 
-    A block has its text, and its ``kind`` in the markup; ``preferences`` are what is stated of the
-    use of the page.
+    A block has its ``text`` and its ``kind`` of markup. ``preferences`` are the stated usage
+    preferences of the page.
     """
 
     url: str
@@ -114,7 +114,10 @@ class Check:
 
 
 async def check(settings: Settings, db: Path, urls: list[str], now: float, **keys: object) -> Check:
-    """Fetch and judge the first of these URLs that answers, these keys tried; store nothing."""
+    """Fetch and judge the first URL that answers, and store nothing.
+
+    ``keys`` override the page's [[sites]] keys.
+    """
     if db.exists():
         async with reading(db) as connection:
             await require_readable(connection, db)
@@ -140,7 +143,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
 
 @dataclass(frozen=True, slots=True)
 class _Alone:
-    """The rules for the requests of a page that is looked at once, which wait for no host."""
+    """Rules for the requests of a single page, which wait for no host."""
 
     settings: Settings
     network: Network
@@ -148,11 +151,11 @@ class _Alone:
 
     @property
     def agent_token(self) -> str:
-        """The name in robots.txt files."""
+        """Return the product token that robots.txt files address."""
         return self.settings.crawl.product.lower()
 
     async def needs(self, result: FetchResult) -> bool:
-        """Return whether scripts build the page."""
+        """Return whether the page is built by scripts."""
         return await waits_for_scripts(self.parser, result)
 
     async def queue_key(self, url: str) -> str:
@@ -160,16 +163,16 @@ class _Alone:
         return await self.network.queue_key(url)
 
     def allows(self, url: str) -> bool | None:
-        """Return False for what is never visited; robots.txt is not known."""
+        """Return False for URLs that settings exclude, else None: robots.txt is unknown."""
         is_never = never_at(self.settings)
         return False if is_never is not None and is_never(url) else None
 
     def pause_s(self, _queue: str, _now: float) -> float:
-        """Return that no host has to be waited for."""
+        """Return 0: this check waits for no host."""
         return 0.0
 
     def heed(self, *_answer: object) -> None:
-        """Remember nothing of an answer."""
+        """Ignore an answer."""
 
     def request(self, _request: ApiRequest) -> None:
         """Make no further request."""
@@ -179,14 +182,14 @@ class _Alone:
         return await texts_of(self.parser, result)
 
     def now(self) -> float:
-        """Return the time of the machine."""
+        """Return the system time."""
         return time.time()
 
 
 def looking(settings: Settings, closed_by: AsyncExitStack) -> tuple[Parser, Network, Fetcher]:
     """Return a parser, a network, and a fetcher that renders pages as a crawl does.
 
-    The fetcher waits for no host.
+    The fetcher does not wait for the delay of a host.
     """
     network = Network(settings, SteadyClock())
     closed_by.push_async_callback(network.close)
@@ -199,7 +202,7 @@ def looking(settings: Settings, closed_by: AsyncExitStack) -> tuple[Parser, Netw
 
 
 def _table(table: SiteSettings) -> CheckStep:
-    """Tell what a table of sites says of the page; secrets are masked."""
+    """Return a step with the keys of a [[sites]] table that matches; secrets are masked."""
     said = table.model_dump(mode="json", exclude={"match"}, exclude_none=True)
     return CheckStep(
         "[[sites]]", table.match, ", ".join(f"{k} = {toml_value(v)}" for k, v in said.items())
@@ -207,7 +210,7 @@ def _table(table: SiteSettings) -> CheckStep:
 
 
 async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
-    """Return the answer of a page, or None if robots.txt forbids it."""
+    """Return the response for a page, or None if robots.txt forbids it."""
     if not await _robots(fetcher, settings, found.url, found):
         found.conclusion = "refused: only robots.txt was fetched"
         return None
@@ -216,9 +219,9 @@ async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchRe
     if result.requests is not None:
         asked = counted(sum(result.requests.values()), "request")
         found.steps.append(
-            CheckStep("render", result.reason or "rendered", f"with {asked} of its own")
+            CheckStep("render", result.reason or "rendered", f"the browser made {asked}")
         )
-    found.conclusion = "failed: the page's history would stay as it is"
+    found.conclusion = "failed: a crawl would store no version"
     return result
 
 
@@ -237,7 +240,7 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
     if record.standing == "unreachable":
         why = record.reason or f"HTTP {result.status}"
         found.steps.append(
-            CheckStep("robots.txt", "unreachable", f"so no page may be fetched: {why}")
+            CheckStep("robots.txt", "unreachable", f"until it answers, no page is fetched: {why}")
         )
         return False
     if record.standing == "allow_all":
@@ -248,19 +251,19 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
     agent, file = settings.crawl.product.lower(), in_force(record)
     found.preferences += of_lines(file.usage(agent, url), "robots")
     verdict = file.verdict(agent, url)
-    rule = "no rule matches" if verdict.rule is None else f"by the rule {verdict.rule}"
+    rule = "no rule matches" if verdict.rule is None else f"rule: {verdict.rule}"
     answer = "allows" if verdict.allowed else "forbids"
     found.steps.append(CheckStep("robots.txt", answer, rule))
     return verdict.allowed
 
 
 async def _answer(fetcher: Fetcher, request: Request, found: Check) -> FetchResult:
-    """Make a request, and repeat it as a crawl would."""
+    """Make a request, and repeat it where a crawl would."""
     result = await fetcher.fetch(request)
     if not is_repeatable(result):
         return result
     what = "robots.txt" if request.accept == "robots" else "fetch"
-    why = f"{result.detail or result.reason}: asked once more, without validators and codings"
+    why = f"{result.detail or result.reason}: repeated without validators and compression"
     found.steps.append(CheckStep(what, "repeated", why))
     return await fetcher.fetch(replace(request, is_plain=True))
 
@@ -278,7 +281,7 @@ def _fetched(result: FetchResult) -> CheckStep:
 
 
 def _mended(result: FetchResult) -> list[CheckStep]:
-    """Tell what is wrong with a response, and was mended."""
+    """Return a step for each fault of a response that was repaired."""
     where = "robots.txt" if result.url.endswith("/robots.txt") else "fetch"
     return [CheckStep(where, "mended", REPAIRS[repair]) for repair in result.repairs]
 
@@ -286,7 +289,7 @@ def _mended(result: FetchResult) -> list[CheckStep]:
 async def _is_no_content(
     db: Path, found: Check, result: FetchResult, parsed: ParsedPage, *, now: float
 ) -> bool:
-    """Return whether a page would be refused as no content; doubts become a step."""
+    """Return whether a crawl would refuse the page as a block page; add a step for a doubt."""
     verdict = await _block_page(db, result, parsed, now)
     if verdict is None:
         return False
@@ -303,7 +306,7 @@ async def _judged(
     settings: Settings, parser: Parser, db: Path, found: Check, result: FetchResult, *, now: float
 ) -> Check:
     if result.outcome != "fetched":
-        found.conclusion = f"{result.outcome}: no content to compare"
+        found.conclusion = f"{result.outcome}: there is no content to compare"
         return found
     if (absent := absence(result, had_text=False)) is not None:
         found.steps.append(CheckStep("content", absent.reason or "", absent.detail or ""))
@@ -312,7 +315,7 @@ async def _judged(
     parsed = await parsed_page(parser, result)
     if isinstance(parsed, Unparsable):
         found.steps.append(CheckStep("parse", "unparsable", parsed.reason))
-        found.conclusion = "compared by its bytes alone"
+        found.conclusion = "a crawl would compare only its bytes"
         return found
     found.steps.append(_read(parsed))
     found.preferences += of_response(result.header_values, settings.crawl.product.lower())
@@ -336,7 +339,7 @@ async def _judged(
 async def parsed_page(
     parser: Parser, result: FetchResult, hints: SelectorHints | None = None
 ) -> ParsedPage | Unparsable:
-    """Return what a page holds; raises CrawlError where the parser's process failed."""
+    """Return the parsed page; raise CrawlError if the parser process failed."""
     try:
         return await parser.parse(result.body, result.url, result.header("Content-Type"), hints)
     except ParserLost as error:
@@ -346,7 +349,7 @@ async def parsed_page(
 async def _block_page(
     db: Path, result: FetchResult, parsed: ParsedPage, now: float
 ) -> NotContent | None:
-    """Judge whether the page is a block page, by itself and by what its host has shown before."""
+    """Judge whether the page is a block page, by itself and by the host's earlier pages."""
     if parsed.is_plain or not is_judged(parsed.title, length(parsed.blocks.texts)):
         return None
     stored = None
@@ -387,7 +390,7 @@ async def _compared(
     settings: Settings,
     now: float,
 ) -> str:
-    """Return the conclusion; the rungs of the ladder become steps."""
+    """Return the conclusion, and add a step per detection stage."""
     if not db.exists():
         return f"new: the store {db} does not exist"
     async with reading(db) as connection:
@@ -396,9 +399,9 @@ async def _compared(
         if known is None or digests is None:
             return "new: the store has no version of it"
         if digests.body == seen.body:
-            found.steps.append(CheckStep("body", "equal", "to the bytes of the last capture"))
+            found.steps.append(CheckStep("body", "equal", "same bytes as at the last visit"))
             return "unchanged: the same bytes"
-        found.steps.append(CheckStep("body", "differs", "from the bytes of the last capture"))
+        found.steps.append(CheckStep("body", "differs", "other bytes than at the last visit"))
         new = sketch(parsed.blocks.texts, parsed.blocks.places)
         due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
         past = StoredPast(connection, parser)
@@ -419,7 +422,7 @@ async def _compared(
 
 
 def _concluded(found: Check, verdict: Verdict) -> str:
-    """Return the conclusion of a verdict; what differs beside the text becomes a step."""
+    """Return the conclusion of a verdict; add a step for differences beside the text."""
     kind: str = verdict.kind
     if verdict.kinds:
         found.steps.append(CheckStep("document", "differs", ", ".join(verdict.kinds)))
@@ -435,7 +438,7 @@ def _rung(verdict: Verdict) -> list[CheckStep]:
     if told := blocks(verdict.blocks_added, verdict.blocks_removed):
         parts.append(told)
     if verdict.resemblance is not None:
-        parts.append(f"{verdict.resemblance:.2f} alike")
+        parts.append(f"similarity {verdict.resemblance:.2f}")
     return [CheckStep("blocks", verdict.rung, ", ".join(parts))]
 
 
@@ -471,8 +474,8 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Fetch a page now, show each step, and store nothing.
 
-    The site's robots.txt is fetched first. If the store knows the page, the text is compared with
-    its last version, rung by rung.
+    The site's robots.txt is fetched first. If the store has the page, its text is compared with the
+    last version, stage by stage.
     """
     urls = terminal.spellings(url)
     given = {
@@ -480,7 +483,7 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "network.allow_private_addresses": allow_private_addresses or None,
     }
     settings, origins = read_settings(config, given)
-    # Nothing else is visited: the sites of the store do not matter.
+    # No other page is visited, so the sites of the store do not matter.
     settings = with_contact(settings, origins, None, seeds_from_arguments([url]).seeds, context)
     tried = {name: tuple(v) for name, v in (("include", include), ("ignore", ignore)) if v}
     db = home_of(db, url, config)

@@ -1,4 +1,4 @@
-"""``freshet config show``: every setting, and on request its origin; writing of settings."""
+"""``freshet config show``: print the settings and their origins; write settings files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from freshet.crawler.run.terminal import json_text, plain, print_json, replaced,
 from freshet.storage.database import reading
 from freshet.storage.stores import open_stores
 
-#: Origins stand in one column, except behind values that are longer than most.
+#: Origins are aligned in this column, unless a value is longer.
 _COLUMN = 44
 
 config_command = typer.Typer(help="Show the settings.", no_args_is_help=True)
@@ -36,7 +36,7 @@ def show_command(
     ] = False,
     site: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Show what holds at this URL, and where it comes from."),
+        typer.Option(metavar="URL", help="Show the settings that apply to this URL, and why."),
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
@@ -44,8 +44,8 @@ def show_command(
     """Print every setting in effect, as lines of a configuration file (TOML).
 
     The command line overrides the environment (FRESHET_GROUP__KEY), which overrides --config or
-    ./freshet.toml, which overrides the user's own file, which overrides the defaults. With --site
-    the tables [[sites]] are looked up.
+    ./freshet.toml, which overrides your user-wide file, which overrides the defaults. With --site,
+    the [[sites]] tables and the settings made in the dashboard are applied.
     """
     settings, origins = read_settings(config, {})
     if site is not None:
@@ -62,7 +62,7 @@ def show_command(
         typer.echo(f"{line:<{_COLUMN}}  # {plain(origins[name])}" if origin else line)
 
 
-#: Keys of [[sites]] that all other sites have, too: the name of that setting.
+#: Keys of [[sites]] with a default for all sites: the name of that setting.
 _EVERYWHERE: Final = {
     "delay_s": "politeness.delay_s",
     "connections_per_host": "politeness.connections_per_host",
@@ -79,7 +79,7 @@ async def _with_stored(settings: Settings) -> Settings:
 
 
 def _show_site(url: str, rows: Sequence[tuple[str, object, str]], *, as_json: bool) -> None:
-    """Print what holds at a URL, each with where it comes from."""
+    """Print the settings of a URL, each with its origin."""
     if as_json:
         print_json({"url": url, "settings": {k: {"value": v, "origin": o} for k, v, o in rows}})
         return
@@ -91,7 +91,7 @@ def _show_site(url: str, rows: Sequence[tuple[str, object, str]], *, as_json: bo
 def _of_site(
     settings: Settings, origins: Mapping[str, str], url: str
 ) -> list[tuple[str, object, str]]:
-    """Return the keys of [[sites]], what holds at a URL (None: nothing), and where from."""
+    """Return each [[sites]] key, its value at a URL (None: not set), and the value's origin."""
     sites, rows = Sites(settings.sites), list[tuple[str, object, str]]()
     everywhere = dict(_values(settings))
     for key in list(SiteSettings.model_fields)[1:]:
@@ -121,7 +121,7 @@ def _values(settings: Settings) -> Iterator[tuple[str, object]]:
 
 
 def toml_value(value: object) -> str:
-    """Write a value in TOML on one line; strings are as in JSON."""
+    """Return a value as TOML on one line; strings are written as in JSON."""
     if isinstance(value, Mapping):
         pairs = [f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items()]
         return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
@@ -134,11 +134,11 @@ def write_settings(
     path: Path, values: Mapping[str, object], tables: Tables | None = None,
     keys: Keys | None = None, *, mode: int = 0o666,
 ) -> None:  # fmt: skip
-    """Write values, more tables, and keys of tables into a settings file, as :func:`amended`.
+    """Write values, new tables, and keys of tables to a settings file, as :func:`amended`.
 
-    The file is replaced as a whole, keeps its comments and permissions, and is made where it is
-    missing. The version before stays beside it, as ``NAME.previous``. Raises OSError, and
-    ConfigError as :func:`amended`.
+    The file is created if it is missing, and replaced atomically; comments and permissions stay.
+    The previous version is kept beside it as ``NAME.previous``. Raises OSError, and ConfigError as
+    :func:`amended`.
     """
     before = path.read_bytes() if path.exists() else b""
     try:

@@ -1,4 +1,4 @@
-"""The contact that each request names: where none is set, a terminal is asked once for it."""
+"""The contact that each request names; a terminal user is asked for it once."""
 
 import shlex
 import sys
@@ -35,8 +35,8 @@ def with_contact(
 def asked(settings: Settings, origins: Origins, host: str, context: typer.Context) -> Settings:
     """Return the settings with the contact that a visit of this public host needs.
 
-    On a terminal it is asked for, and stored in the user's own file. Elsewhere the program exits
-    with the command to type, which is that of the ``context``.
+    On a terminal the user is asked, and the answer is stored in the user-wide settings file.
+    Elsewhere the program exits and prints the command to type; ``context`` has the typed one.
     """
     if origins[_NAME] != "default":
         fail(f"{host} is a public host, and {_NAME} is empty ({origins[_NAME]}): set it there", 2)
@@ -56,7 +56,7 @@ def _refuse(host: str, context: typer.Context) -> NoReturn:
 
 
 def _asked(host: str, context: typer.Context) -> str:
-    """Ask until the answer is a contact; the end of the input ends the program."""
+    """Ask until the answer is a contact; exit at the end of the input."""
     say("contact:", "green", f"{host} is a public host, and a crawler must say who runs it")
     while True:
         sys.stderr.write("Your mail address, or a URL about you (asked once): ")
@@ -73,10 +73,10 @@ def _asked(host: str, context: typer.Context) -> str:
 
 
 def _keep(found: str) -> None:
-    """Store a contact in the user's own file; if that cannot be, it counts for this run."""
+    """Store a contact in the user-wide settings file; else warn that it is for this run."""
     path = users_file()
     if path is None:
-        say("not stored:", "yellow", f"there is no home directory; {found} counts for this run")
+        say("not stored:", "yellow", f"there is no home directory; {found} is for this run only")
         return
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -85,6 +85,6 @@ def _keep(found: str) -> None:
         write_settings(path, {_NAME: found}, mode=0o600)
     except (OSError, ConfigError) as error:
         why = error if isinstance(error, ConfigError) else f"{path}: {error.strerror or error}"
-        say("not stored:", "yellow", f"{why}; {found} counts for this run")
+        say("not stored:", "yellow", f"{why}; {found} is for this run only")
     else:
         say("stored:", "green", f"{_NAME} = {found} in {path}")

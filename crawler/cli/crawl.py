@@ -1,4 +1,4 @@
-"""``freshet crawl``: crawl a site list into a store, or crawl its pages again."""
+"""``freshet crawl``: crawl sites into a store, or visit the pages of a store again."""
 
 from functools import partial
 from pathlib import Path
@@ -61,8 +61,8 @@ def print_outcomes(report: CrawlReport) -> None:
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
     if rebased:
         show_line(
-            f"{counted(rebased, 'page')} not compared: texts are read in another way since "
-            "the last visit, whose bytes are not kept",
+            f"{counted(rebased, 'page')} not compared: the text extraction has changed since "
+            "the last visit, and its bytes are not stored",
             "yellow",
         )
     show_shells(report.reasons.get("failed: needs_javascript", 0))
@@ -93,7 +93,7 @@ def _print_changes(report: CrawlReport) -> None:
 
 
 def print_seeds(report: CrawlReport) -> None:
-    """Print the sites that moved, and those without a page."""
+    """Print the sites that moved, and the sites without a page."""
     _show_first(
         "Sites that moved (http, https and www count as one site)",
         ("site", "crawled at"),
@@ -126,14 +126,14 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
     if report.ending == "nothing due":
         show_line(f"Finished {took}", "green")
     else:
-        limits = {"limit": "limit reached", "requests": "limit of requests by --max-pages reached"}
+        limits = {"limit": "limit reached", "requests": "request limit of --max-pages reached"}
         reasons = limits | {"cut off": "no host can be reached"}
         why = reasons.get(report.ending, "interrupted")
         show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
 def _internal_error(report: CrawlReport) -> str | None:
-    """Return a warning if most pages, or most sites as a whole, failed by a fault of Freshet."""
+    """Return a warning if an internal error made most pages, or whole sites, fail."""
     failed, pages = sum(report.internal_errors.values()), report.pages + report.errors
     silent = sum(INTERNAL_ERROR in why for *_, why in report.silent_seeds)
     if 2 * failed > pages:
@@ -142,7 +142,7 @@ def _internal_error(report: CrawlReport) -> str | None:
         what = f"{silent:,} of {counted(report.seeds, 'site')}"
     else:
         return None
-    # A run that was resumed may have met it before.
+    # An earlier invocation of a resumed run may have met the error.
     names = joined(list(report.internal_errors)[:_REASONS_SHOWN]) or "see the first invocation"
     return f"{what} failed by an {INTERNAL_ERROR}: {names}; see the log, and report it"
 
@@ -188,7 +188,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Wait at most N seconds for parked hosts before ending.",
+            help="Wait at most N seconds for parked hosts before the end.",
             rich_help_panel=options.LIMITS,
             hidden=True,
         ),
@@ -216,8 +216,8 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Crawl sites politely and completely; record what changed.
 
-    The same command finishes an unfinished run; after a finished one it crawls every known page
-    again and reports changed, new and vanished pages. Without SITE it crawls the sites of the
+    The same command finishes an interrupted run. After a finished run, it visits every known page
+    again and reports changed, new and vanished pages. Without SITE, it crawls the sites of the
     store.
     """
     from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
@@ -271,9 +271,9 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
 
 def _exit_if_failed(report: CrawlReport) -> None:
-    """Exit with an error after a fault of Freshet, or where no page could be had."""
+    """Exit with an error after a fault of Freshet, or if no page could be fetched."""
     if error := _internal_error(report):
         fail(error, 1)
     is_silent = not report.pages and len(report.silent_seeds) == report.seeds
     if report.ending == "cut off" or (report.ending == "nothing due" and is_silent):
-        fail("no page could be had: see why above, or in `freshet status`", 1)
+        fail("no page could be fetched: see why above, or in `freshet status`", 1)

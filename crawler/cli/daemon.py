@@ -42,7 +42,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         str | None,
         typer.Option(
             metavar="N/day|N/hour",
-            help="Requests per day or hour, of all kinds (5000/day, 100/hour); without it one a "
+            help="Requests of all kinds per day or hour (5000/day, 100/hour). Default: one per "
             "page and day, at most one a second.",
             rich_help_panel=options.LIMITS,
         ),
@@ -90,7 +90,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         str | None,
         typer.Option(
             metavar="ADDRESS:PORT",
-            help="Where to show the store in a browser, and answer /healthz, /metrics and /v1.",
+            help="Serve the store at this address: browser pages, /healthz, /metrics and /v1.",
             rich_help_panel=options.RESULTS,
         ),
     ] = None,
@@ -103,10 +103,10 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Keep pages fresh within a budget of requests.
 
-    New pages are found as in a crawl and compete with known ones for the budget, which is spent
-    evenly over the day. Ctrl-C ends it after the requests under way; `freshet reload` lets it read
-    the settings and the site list again. `freshet status` shows its status, `freshet explain URL`
-    its plans for a page.
+    New pages are found as in a crawl and compete with known pages for the budget, which is spread
+    evenly over the day. Ctrl-C stops the daemon after the requests under way. `freshet reload`
+    makes it read the settings and the site list again. `freshet status` shows its status, `freshet
+    explain URL` the next visit of a page.
     """
     given = {
         "daemon.budget": budget,
@@ -163,7 +163,7 @@ def _kept(
     settings: "Settings", order: DaemonOrder, reread: Reread, source: "SettingsSource", *,
     quiet: bool, verbose: bool,
 ) -> CrawlReport:  # fmt: skip
-    """Keep pages fresh, and serve their store; return the report."""
+    """Run the daemon and its HTTP server; return the report."""
     from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
     from freshet.crawler.read.api import StoreApi, pages_of  # noqa: PLC0415 - likewise
     from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
@@ -205,7 +205,9 @@ def order_again(
     *,
     scope: str | None = None,
 ) -> DaemonOrder:
-    """Return the order by the current settings and site list; ``scope`` is that of the option.
+    """Return the daemon's order with the current settings and site list.
+
+    ``scope`` is the value of the --scope option.
 
     Raises:
         CrawlError: a setting or a line is wrong.
@@ -218,7 +220,7 @@ def order_again(
         budget = budget_of(settings.daemon.budget)
     except ValueError as error:
         raise CrawlError(str(error)) from error
-    # Standard input cannot be read twice: what came from there stays.
+    # Standard input cannot be read twice, so its seeds stay.
     seeds = order.seeds if sites_file == "-" else options.read_again(sites, sites_file)
     return replace(
         order, seeds=seeds, budget=budget, policy=settings.daemon.policy, settings=settings
@@ -226,16 +228,16 @@ def order_again(
 
 
 # -- reload ------------------------------------------------------------------
-#: How long, and how often, the daemon's answer is waited for; a request may take minutes.
+#: Seconds to wait for the daemon's answer, and between two checks; a request may take minutes.
 _RELOAD_S = 330.0
 _POLL_S = 0.1
 
 
 def _running_daemon(db: Path) -> Owner:
-    """Return the daemon that writes this store; raises CrawlError without one."""
+    """Return the daemon that writes this store; raise CrawlError if none runs."""
     owner = owner_of(db)
     if owner is None or owner.name != "daemon":
-        inside = " by itself: a program runs one inside" if owner is not None else ""
+        inside = " by itself: another program runs one inside it" if owner is not None else ""
         raise CrawlError(
             f"{db}: no daemon is running on this store{inside}; "
             f"`freshet daemon --db {db}` starts one"
@@ -244,10 +246,10 @@ def _running_daemon(db: Path) -> Owner:
 
 
 def reloaded(db: Path) -> str:
-    """Let the running daemon of a store read its settings and sites again; return its answer.
+    """Make the running daemon read its settings and sites again; return its answer.
 
     Raises:
-        CrawlError: none is running, or it does not obey.
+        CrawlError: no daemon is running, or it rejects the settings.
     """
     if is_folder(db):
         db /= SHARDS_FILE
@@ -264,15 +266,16 @@ def reloaded(db: Path) -> str:
         why = f"process {owner.process} has not answered yet; its log will have the result"
         raise CrawlError(why)
     if answer.startswith("refused"):
-        raise CrawlError(f"{answer}; process {owner.process} goes on as before")
+        raise CrawlError(f"{answer}; process {owner.process} keeps the old settings")
     return f"process {owner.process} has {answer}"
 
 
 def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
     """Let the running daemon read its settings and sites again.
 
-    It follows all of the changes, or says why it cannot and goes on as before. Options of its
-    command line stay. It does so when the requests under way have ended; this waits for that.
+    The daemon applies all changes, or reports why it cannot and keeps the old settings. The options
+    of its command line stay in force. It does so after the requests under way, and this command
+    waits for that.
     """
     with terminal.told_in_one_line():
         show_line(reloaded(db))

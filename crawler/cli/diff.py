@@ -1,4 +1,4 @@
-"""``freshet diff URL [A B]``: what changed between two stored versions of a page."""
+"""``freshet diff URL [A B]``: show what changed between two stored versions of a page."""
 
 import time
 from html import escape
@@ -38,7 +38,7 @@ _STYLES: Final[dict[BlockChange, tuple[str, str]]] = {
     "added": ("+", "green"),
     "removed": ("-", "red"),
 }
-#: Characters of an edited block that are shown on each side of what changed.
+#: Characters of an edited block that are shown on each side of a change.
 _AROUND: Final = 60
 _UNCHANGED_WIDTH: Final = 100
 
@@ -55,7 +55,7 @@ def print_difference(difference: VersionDifference, context: int, now: float) ->
         },
     )
     if difference.is_empty:
-        show_line("No block of main text differs: only the frame of the page does.")
+        show_line("No block of main text differs; only the frame of the page does.")
         return
     show_text(Text())
     for each in difference.around_changes(context):
@@ -88,7 +88,10 @@ def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
 
 
 def _direction(block: AlignedBlock) -> str:
-    """Return where a block has moved, as a reader sees it: added and removed blocks count, too."""
+    """Return the direction in which readers see the block move.
+
+    Added and removed blocks count as positions.
+    """
     if block.before is None or block.after is None:
         return ""
     return f"  (moved {'down' if block.after > block.before else 'up'})"
@@ -98,7 +101,7 @@ def _append_run(line: Text, run: Run) -> None:
     if run.is_kept:
         line.append(_spaced(run.after))
         return
-    # Where there are no colours the brackets of wdiff say the same.
+    # Without colours, use the brackets of wdiff.
     old, new = ("{}", "{}") if out.color_system else ("[-{}-]", "{{+{}+}}")
     if run.before:
         line.append(old.format(_spaced(run.before)), "red strike")
@@ -107,19 +110,19 @@ def _append_run(line: Text, run: Run) -> None:
 
 
 def _spaced(words: str) -> str:
-    """Return one printable line that keeps the blanks at its ends."""
+    """Return printable text on one line, with its leading and trailing space."""
     start = " " if words[:1].isspace() else ""
     end = " " if words[-1:].isspace() and len(words) > 1 else ""
     return f"{start}{plain(words)}{end}"
 
 
 # -- diff page ---------------------------------------------------------------
-# One self-contained page: no script, no font, no network.
+# A self-contained page: no script, no font, no network.
 _PAGE: Final = Template((files(__package__) / "diff.html").read_text("utf-8"))
 
 
 def page_of(difference: VersionDifference, context: int) -> str:
-    """Return the page, with some unchanged blocks around each change."""
+    """Return the HTML page, with ``context`` unchanged blocks around each change."""
     rows = [
         f'<p class="gap">{each:,} unchanged</p>'
         if isinstance(each, int)
@@ -167,22 +170,22 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Argument(
             metavar="[A]",
             help="The older version: its number in `freshet history` (-1 is the last), or a date; "
-            "without it the one before B.",
+            "default: the one before B.",
         ),
     ] = None,
     after: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="The newer version; without it the last.")
+        str | None, typer.Argument(metavar="[B]", help="The newer version; default: the last.")
     ] = None,
     db: Db = DEFAULT_DB,
     context: Annotated[
         int, typer.Option(metavar="N", min=0, help="Unchanged blocks to show around a change.")
     ] = 1,
     noise: Annotated[
-        bool, typer.Option("--all", help="Count versions without a significant change, too.")
+        bool, typer.Option("--all", help="Count versions without a significant change as well.")
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the diff there as one HTML page; - is stdout."),
+        typer.Option(metavar="FILE", help="Write the diff as one HTML page; - is stdout."),
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
@@ -190,7 +193,7 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     """Show what changed between two versions of a page.
 
     Blocks of main text are edited, moved, added or removed; edited ones are shown word by word.
-    Without numbers the last significant change is shown.
+    Without version numbers, the last significant change is shown.
     """
     if html is not None and json:
         fail("give --html or --json, not both", 2)

@@ -33,21 +33,21 @@ from freshet.storage.stores import is_folder, open_stores
 from freshet.storage.tables import runs
 
 # -- checks ------------------------------------------------------------------
-#: Less free space than this, or than a tenth of the store, is worth a word.
+#: Warn below this free space, or below a tenth of the store.
 _LITTLE_SPACE: Final = 1_000_000_000
 _NO_SPACE: Final = 50_000_000
-#: A write-ahead log of this size has not been taken in for long.
+#: A write-ahead log of this size has not been checkpointed for long.
 _LARGE_WAL: Final = 256_000_000
-#: A clock may be so far behind the newest observation.
+#: The clock may be this far behind the newest observation.
 _CLOCK_SLACK_S: Final = 120.0
-#: 2026-01-01; before that this program did not exist.
+#: 2026-01-01, before Freshet existed.
 _EPOCH: Final = 1_767_225_600.0
-#: Files that are open beside one connection for each exchange.
+#: Open files besides one connection per concurrent request.
 _OTHER_FILES: Final = 64
 _NAMES: Final = 3
 _PAGE: Final = b"<title>A page</title><p>One paragraph.</p>"
 
-#: Libraries that read what comes from outside: the first version without known faults, and those.
+#: Libraries that parse foreign data: the first version without known faults, and the faults.
 _SOUND: Final = {
     "expat": ((2, 7, 2), "small XML documents that take gigabytes or hours (CVE-2025-59375)"),
     "SQLite": ((3, 50, 2), "damage to memory by a foreign store (CVE-2025-6965)"),
@@ -59,7 +59,7 @@ CheckStatus = Literal["fine", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class _CheckResult:
-    """One result; ``advice`` says what to do about it."""
+    """Result of one check; ``advice`` is what to do about it."""
 
     check: str
     standing: CheckStatus
@@ -90,7 +90,7 @@ async def examine(
 
 
 def versions(libraries: Mapping[str, tuple[int, ...]]) -> _CheckResult:
-    """Name the versions, and those of libraries with known faults."""
+    """Return the versions, with a warning about libraries that have known faults."""
     numbers = {name: ".".join(map(str, version)) for name, version in libraries.items()}
     named = ", ".join(f"{name} {number}" for name, number in numbers.items())
     found = f"Freshet {__version__}, Python {platform.python_version()}, {named}"
@@ -108,7 +108,7 @@ def versions(libraries: Mapping[str, tuple[int, ...]]) -> _CheckResult:
 async def _stores(
     db: Path, *, thorough: bool
 ) -> tuple[list[str], float | None, list[_CheckResult]]:
-    """Return what :func:`_store` does, of all shards."""
+    """Return the same as :func:`_store`, for all shards together."""
     stores = open_stores(db)
     parts = [await _store(path, thorough=thorough) for path in stores.paths]
     if stores.shards is None:
@@ -127,7 +127,7 @@ async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, 
     if not db.exists():
         words = f"{db} does not exist yet"
         if is_folder(db.parent):
-            advice = "it was lost, unless this shard has not run yet: restore it from a backup"
+            advice = "it is lost, unless this shard has not run yet: restore it from a backup"
             return [], None, [_CheckResult("store", "problem", words, advice)]
         return [], None, [_CheckResult("store", "warning", words, "a first crawl makes it")]
     try:
@@ -175,7 +175,7 @@ def disk(db: Path) -> _CheckResult:
 
 
 def clock(now: float, newest_at: float | None) -> _CheckResult:
-    """Check that the clock can be right: change rates are learned from times."""
+    """Check that the clock can be right, because change rates are learnt from times."""
     if now < _EPOCH:
         return _CheckResult("clock", "problem", "it is before 2026", "set the clock")
     if newest_at is None:
@@ -219,7 +219,7 @@ async def _lookup(network: Network, name: str) -> _CheckResult:
 
 
 def _is_local(host: str) -> bool:
-    """Return whether a host is an address or one of this machine, which needs no DNS."""
+    """Return whether a host is an IP address or localhost, which need no DNS."""
     try:
         ip_address(host.strip("[]"))
     except ValueError:
@@ -229,7 +229,7 @@ def _is_local(host: str) -> bool:
 
 def files(exchanges: int, limit: int) -> _CheckResult:
     """Check that every concurrent request can have a connection."""
-    words = f"{limit:,} files may be open; {exchanges:,} exchanges at once"
+    words = f"{limit:,} files may be open; {exchanges:,} concurrent requests"
     if limit != resource.RLIM_INFINITY and limit < exchanges + _OTHER_FILES:
         wanted = exchanges + _OTHER_FILES
         advice = f"raise it with `ulimit -n {wanted}`, or lower crawl.concurrent_requests"
@@ -238,7 +238,7 @@ def files(exchanges: int, limit: int) -> _CheckResult:
 
 
 async def _parser() -> _CheckResult:
-    """Check that the process that parses large pages starts."""
+    """Check that the parser process for large pages starts."""
     parser = Parser(inline_bytes=0)
     try:
         parsed = await parser.parse(_PAGE, "http://localhost/", "text/html")

@@ -1,4 +1,4 @@
-"""``freshet duplicates``: pages with several URLs."""
+"""``freshet duplicates``: pages that several URLs show."""
 
 import pickle
 import time
@@ -39,7 +39,7 @@ from freshet.storage.queries import page
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Duplicate, IndexState, Parameters
 
-#: The duplicates of each group, by the URL that stands for it.
+#: The duplicates of each group, by the group's representative URL.
 _Groups: TypeAlias = dict[str, list[Duplicate]]
 
 HEADER = ("duplicate", "kind", "resemblance")
@@ -55,10 +55,10 @@ _WORDS: Final[dict[Variant, tuple[str, str]]] = {
 def duplicates_command(
     db: Db = DEFAULT_DB,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=10**9, help="Groups to show, at most.")
+        int, typer.Option(metavar="N", min=1, max=10**9, help="Show at most N groups.")
     ] = 20,
     update: Annotated[
-        bool, typer.Option("--update", help="First compare the pages that have changed since.")
+        bool, typer.Option("--update", help="First compare the pages that changed since.")
     ] = False,
     threshold: Annotated[
         float | None,
@@ -67,27 +67,27 @@ def duplicates_command(
             min=0.5,
             max=0.99,
             show_default=f"as before, at first {THRESHOLD}",
-            help="With --update: the resemblance from which two pages are one page. "
-            "Another one than before compares all pages anew.",
+            help="With --update: two pages of this resemblance or more count as one page. "
+            "A new value compares all pages again.",
         ),
     ] = None,
     lsh: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write datasketch's objects there, with pickle: 'index', a MinHashLSH of the "
-            "pages by URL, and 'minhashes', the MinHash of each.",
+            help="Write datasketch objects to FILE with pickle: 'index', a MinHashLSH of the "
+            "pages by URL, and 'minhashes', the MinHash of each page.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
     """List mirrors, printer versions and parameter variants.
 
-    Pages with the same main text count as one page, under the URL that they name as canonical, or
-    the shortest.
+    URLs with the same main text count as one page. The page is listed under its canonical URL, or
+    under the shortest one.
     """
     if threshold is not None and not update:
-        fail("--threshold compares all pages anew: give --update, too", 2)
+        fail("--threshold compares all pages again; add --update", 2)
     if update:
         _update_all(db, threshold)
     if lsh is not None:
@@ -127,16 +127,16 @@ async def _sketches(db: Path) -> tuple[Parameters | None, dict[str, bytes]]:
 
 
 def _update_all(db: Path, threshold: float | None) -> None:
-    """Compare the pages that have changed; a shard that is down is named later."""
+    """Compare the pages that have changed; the next read reports a shard that is down."""
     updated = terminal.run(stores_at(db).each(partial(_update, threshold=threshold)))
     for done in updated.values():
         if done.rebuilt_from is not None:
             became = f"{done.rebuilt_from:g} became {done.threshold:g}"
-            say("threshold", "dim", f"{became}: all pages were compared anew")
+            say("threshold", "dim", f"{became}: all pages were compared again")
 
 
 async def _update(db: Path, threshold: float | None) -> Grouping:
-    # Where there is no store, opening it for writing would make one.
+    # Opening a missing store for writing would create it.
     async with page.snapshot(db) as connection:
         await require_readable(connection, db)
     database = await open_store(db)

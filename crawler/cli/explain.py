@@ -1,4 +1,4 @@
-"""``freshet explain URL``: the stored facts on a URL, and its next visit."""
+"""``freshet explain URL``: show what the store knows of a URL, and its next visit."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ def explain_command(
 ) -> None:
     """Show when a page is visited next, and why.
 
-    Nothing is fetched: robots.txt is the stored one.
+    Nothing is fetched: the stored robots.txt is used.
     """
     settings, _ = read_settings(config, {})
     urls, db = terminal.spellings(url), options.home_of(db, url, config)

@@ -1,4 +1,4 @@
-"""``freshet export``: tables of a store as CSV, JSON lines or Parquet."""
+"""``freshet export``: write tables of a store as CSV, JSON lines or Parquet."""
 
 import contextlib
 import csv
@@ -33,16 +33,16 @@ _TYPES: Final = {
 
 
 async def write_parquet(path: Path, columns: Mapping[str, str], batches: Batches) -> int:
-    """Write rows with named columns and their types; return their number. Exit without DuckDB.
+    """Write typed rows to a Parquet file and return their number; exit without DuckDB.
 
-    Times are of the type TIMESTAMP, in UTC.
+    Times have the type TIMESTAMP, in UTC.
     """
     if find_spec("duckdb") is None:
         fail(needs_extra("Parquet", "parquet"))
     import duckdb  # noqa: PLC0415 - an extra
 
     declared = ", ".join(f'"{name}" {_TYPES[kind]}' for name, kind in columns.items())
-    # A moment is written by its microseconds.
+    # Times are passed as microseconds.
     marks = ", ".join("make_timestamp(?)" if k == "TIME" else "?" for k in columns.values())
     times = [number for number, kind in enumerate(columns.values()) if kind == "TIME"]
     count = 0
@@ -82,7 +82,7 @@ def export_command(
     kind: Annotated[
         _ExportFormat | None,
         typer.Option(
-            "--format", help="The format, if the file's name does not tell.", show_default="csv"
+            "--format", help="The format, if the file name has no such ending.", show_default="csv"
         ),
     ] = None,
     chunk_chars: ChunkChars = CHUNK_CHARS,
@@ -91,8 +91,8 @@ def export_command(
 ) -> None:
     """Write pages, texts, changes, visits or links as a table.
 
-    Times are in UTC: ISO 8601, in Parquet TIMESTAMP. A file appears when it is whole: an
-    interrupted export leaves the old one in place.
+    Times are in UTC: ISO 8601, in Parquet TIMESTAMP. The file appears only when it is complete; an
+    interrupted export leaves an older one in place.
     """
     settings, _ = read_settings(config, {})
     chosen = kind or _by_name(output)
@@ -109,7 +109,7 @@ def export_command(
 
 
 def _by_name(output: Path) -> _ExportFormat:
-    """Return the format by a file's name; CSV on stdout."""
+    """Return the format that the file name ends in; CSV for stdout."""
     if str(output) == "-":
         return "csv"
     ending = output.suffix.removeprefix(".").lower()
@@ -123,7 +123,7 @@ async def _export(db: Path, table: str, output: Path, kind: _ExportFormat) -> in
     there = await stores.readable()
     tell_down(db, stores.down)
     columns: dict[str, str] = EXPORTS[table]["columns"]
-    # A run's number is that of a shard.
+    # Run numbers are unique only within a shard.
     numbered = stores.shards is not None and "run" in columns
 
     async def batches() -> AsyncGenerator[list[tuple[object, ...]], None]:
@@ -140,7 +140,7 @@ async def _export(db: Path, table: str, output: Path, kind: _ExportFormat) -> in
 async def _export_texts(
     db: Path, settings: Settings, chars: int | None, output: Path, kind: _ExportFormat
 ) -> int:
-    """Write the documents of all pages, or with ``chars`` their chunks."""
+    """Write the documents of all pages, or their chunks if ``chars`` is given."""
     columns = EXPORTS["documents" if chars is None else "chunks"]["columns"]
     parser = parser_of(settings)
     library = Library(db, parser, settings)
@@ -163,7 +163,7 @@ async def _export_texts(
 
 
 def _text_rows(change: Change) -> Iterator[dict[str, Any]]:
-    """Yield the values of a page's document, or of its chunks if it has them."""
+    """Yield the column values of a page's document, or of each of its chunks."""
     doc = cast("StoredDocument", change.doc)
     times = {
         "fetched_at": doc.fetched_at.timestamp(), "changed_at": doc.changed_at.timestamp(),
@@ -195,7 +195,10 @@ async def _write_csv(file: IO[str], columns: Mapping[str, str], batches: Batches
 
 
 def _quoted(cell: Any, kind: str) -> object:
-    """Mark a text that a spreadsheet would take for a formula; no text steers a terminal."""
+    """Return a cell that neither a spreadsheet nor a terminal interprets.
+
+    Text that a spreadsheet would take for a formula gets a leading apostrophe.
+    """
     if kind == "TIME" and cell is not None:
         return iso(cell)
     if not isinstance(cell, str):

@@ -46,7 +46,7 @@ _PIECE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The chosen pages, by their canonical URLs or how these begin, and their archived records."""
+    """The pages to forget, by canonical URL or URL prefix, and their archived records."""
 
     urls: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -54,29 +54,29 @@ class _Choice:
     records: tuple[dict[str, Any], ...] = ()
 
     def matcher(self) -> Callable[[str], bool]:
-        """Return whether a canonical URL is that of a chosen page."""
+        """Return a function that tests whether a canonical URL belongs to a chosen page."""
         urls = {*self.urls, *(url for each in self.pages for url in (each.url, each.fetch_url))}
         return lambda url: url in urls or url.startswith(self.prefixes)
 
 
 def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     url: Annotated[
-        str | None, typer.Argument(metavar="URL", help="The page; its other names go with it.")
+        str | None, typer.Argument(metavar="URL", help="The page, with its aliases.")
     ] = None,
     site: Annotated[
         str | None, typer.Option(metavar="HOST", help="All pages of a host, http and https.")
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option(metavar="URL", help="All pages whose URL begins so.")
+        str | None, typer.Option(metavar="URL", help="All pages whose URL starts with this.")
     ] = None,
     keep_refusing: Annotated[
-        bool, typer.Option("--keep-refusing", help="Never fetch them again.")
+        bool, typer.Option("--keep-refusing", help="Never fetch these pages again.")
     ] = False,
     archives: Annotated[
-        bool, typer.Option("--archives", help="Write the WARC files without their records.")
+        bool, typer.Option("--archives", help="Also remove their records from the WARC files.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be forgotten, and do nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be deleted, and change nothing.")
     ] = False,
     db: Db = DEFAULT_DB,
     config: ConfigFile = None,
@@ -84,9 +84,9 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Delete pages, with all that was learnt from them.
 
-    Only the address stays, so that the changefeed can say `deleted`. The file is written anew, so
-    that nothing of them can be found in it. Their records in archives are listed, or removed with
-    --archives. Backups, WACZ packages and CDXJ indexes made before are yours to delete.
+    Only the URL stays, so that the changefeed can report `deleted`. The store file is rewritten, so
+    that no deleted data can be recovered from it. Records in archives are listed; --archives
+    removes them. You must delete older backups, WACZ packages and CDXJ indexes yourself.
     """
     urls, prefixes = _addresses(url, site, prefix)
     settings, _ = read_settings(config, {})
@@ -119,7 +119,7 @@ def _forget_in(
     *,
     refused: bool,
 ) -> None:
-    """Forget pages of one store, and the documents that were made of them."""
+    """Forget pages of one store, and the documents cached for them."""
     terminal.run(_forget(path, pages, prefixes, origins, refused=refused))
     forget_documents(path, [each.page_id for each in pages])
 
@@ -136,14 +136,14 @@ def _print_as_json(choice: _Choice, *, dry_run: bool, removed: bool) -> None:
 
 
 def _archives(named: Iterable[str]) -> list[Path]:
-    """Return the folders of archives that are there, of those that settings name."""
+    """Return the existing folders among the archive folders that settings name."""
     return [folder for folder in map(Path, sorted({*named} - {""})) if folder.is_dir()]
 
 
 def _addresses(
     url: str | None, site: str | None, prefix: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the canonical URLs that are meant, and how URLs that are meant begin."""
+    """Return the canonical URLs and the URL prefixes that the arguments name."""
     if sum(each is not None for each in (url, site, prefix)) != 1:
         fail("give one of URL, --site HOST and --prefix URL", 2)
     if url is not None:
@@ -160,17 +160,17 @@ def _addresses(
 def _found_in(
     stores: Stores, urls: tuple[str, ...], prefixes: tuple[str, ...]
 ) -> Mapping[int, tuple[list[Forgettable], Iterable[str]]]:
-    """Read what is to be forgotten of each shard; exit where one cannot be read."""
+    """Return what each shard would forget; exit if a shard cannot be read."""
     found = terminal.run(stores.each(partial(_chosen, urls=urls, prefixes=prefixes)))
     for shard, why in stores.down.items():
-        fail(f"shard {shard}: {why}; nothing is forgotten until all shards can be read")
+        fail(f"shard {shard}: {why}; nothing is deleted until all shards can be read")
     return found
 
 
 async def _chosen(
     db: Path, urls: tuple[str, ...], prefixes: tuple[str, ...]
 ) -> tuple[list[Forgettable], Iterable[str]]:
-    """Read what is to be forgotten, and the folders of archives that runs of the store wrote."""
+    """Return the pages to forget, and the archive folders that runs of the store wrote."""
     async with page.snapshot(db) as connection:
         found = await forgetting.forgettable(connection, urls=urls, prefixes=prefixes)
         return found, await runs.archive_folders(connection)
@@ -180,7 +180,7 @@ def _choice(
     urls: tuple[str, ...], prefixes: tuple[str, ...],
     found: Iterable[Sequence[Forgettable]], folders: Sequence[Path],
 ) -> _Choice:  # fmt: skip
-    """Return what is chosen; a page that several shards know is that of its own shard."""
+    """Return the choice; of a page that several shards know, the copy with most versions counts."""
     pages: dict[str, Forgettable] = {}
     for each in chain(*found):
         if each.url not in pages or each.versions > pages[each.url].versions:
@@ -209,7 +209,7 @@ async def _forget(
 
 
 def _remove(folders: Sequence[Path], choice: _Choice) -> None:
-    """Write those files of the archives anew that hold records to remove."""
+    """Rewrite the WARC files that hold records to remove."""
     names = {each["file"] for each in choice.records}
     for folder in folders:
         try:
@@ -217,7 +217,8 @@ def _remove(folders: Sequence[Path], choice: _Choice) -> None:
                 for file in (each for each in warc_files(folder) if each.name in names):
                     with replacing(file) as partial:
                         _write_without(file, partial, choice.matcher())
-                # What files that have shrunk hold is archived in full when it comes again.
+                # Forget the digests of rewritten files: their content is archived in full next
+                # time.
                 originals.keep({name for name in originals.sizes() if name not in names})
         except ArchiveInUse as error:
             raise CrawlError(f"{folder}: another process writes this archive; stop it") from error
@@ -226,9 +227,9 @@ def _remove(folders: Sequence[Path], choice: _Choice) -> None:
 
 
 def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[dict[str, Any]]:
-    """Return the records of a WARC file about addresses that are ``forgotten`` (canonical URLs).
+    """Return the records of a WARC file about ``forgotten`` addresses (canonical URLs).
 
-    Of a damaged file these are among those that can be read. Raises OSError.
+    In a damaged file only the readable records are found. Raises OSError.
     """
     with closing(FileSlice(file)) as source:
         found = (each for each in scan(source, file.name) if isinstance(each, ScannedRecord))
@@ -245,11 +246,11 @@ def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[dict[s
 
 
 def _write_without(file: Path, target: Path, forgotten: Callable[[str], bool]) -> None:
-    """Write a WARC file without such records; all others stay byte for byte.
+    """Copy a WARC file without the forgotten records; all others stay byte for byte.
 
     Raises:
         CrawlError: the file is damaged, or its records are compressed together.
-        OSError: the file cannot be read, or the target not written.
+        OSError: the file cannot be read, or the target cannot be written.
     """
     unchanged = "its records were not removed"
     with closing(FileSlice(file)) as source, target.open("wb") as out:
@@ -258,7 +259,7 @@ def _write_without(file: Path, target: Path, forgotten: Callable[[str], bool]) -
             if isinstance(each, Damage):
                 raise CrawlError(
                     f"{file}: it is damaged at byte {each.offset} ({each.reason}); {unchanged}; "
-                    "delete it, or replace it by a sound copy"
+                    "delete it, or replace it by an intact copy"
                 )
             if each.place.nth:
                 raise CrawlError(
@@ -280,7 +281,7 @@ def _copy(source: FileSlice, start: int, end: int, out: IO[bytes]) -> None:
 
 
 def _url(record: ScannedRecord) -> str:
-    """Return the canonical address of a record, which may stand in angle brackets."""
+    """Return the canonical URL of a record; some writers put it in angle brackets."""
     url = record.fields.get("warc-target-uri", "").strip("<>").removeprefix(RENDERED)
     try:
         return canonical(url)
@@ -290,7 +291,7 @@ def _url(record: ScannedRecord) -> str:
 
 def _require_some(choice: _Choice, db: Path, asked: str | None) -> None:
     if not choice.pages and not choice.records:
-        fail(f"{asked}: {db} knows no such page; `freshet export pages` lists them")
+        fail(f"{asked}: {db} has no such page; `freshet export pages` lists them")
 
 
 def _forget_all(
@@ -300,9 +301,9 @@ def _forget_all(
     *,
     refused: bool,
 ) -> None:
-    """Forget the pages that were found, and rules of a prefix in all shards.
+    """Forget the pages that were found, and the rules of a prefix in all shards.
 
-    So are the dictionaries of their origins, which bodies may have taken to any shard.
+    The compression dictionaries of their origins go as well; any shard may use them.
     """
     every = chain.from_iterable(pages for pages, _ in found.values())
     origins = {str(origin(each.url)) for each in every}
@@ -323,12 +324,12 @@ def _require_all_overwritten(stores: Stores) -> None:
 
 
 def _require_overwritten(db: Path) -> None:
-    """Tell if a log still holds what was deleted, because another program reads the store."""
+    """Exit if a write-ahead log holds deleted data because another program reads the store."""
     for file in (db.resolve(), cache_of(db)):
         log = file.with_name(f"{file.name}-wal")
         if log.exists() and log.stat().st_size:
             fail(
-                f"{log}: another program reads the store, so deleted data are still in this file: "
+                f"{log}: another program reads the store, so this file still has deleted data: "
                 "end that program, and run the same command again"
             )
 
@@ -347,4 +348,4 @@ def _print(choice: _Choice, *, dry_run: bool, removed: bool) -> None:
     if len(choice.records) > _SHOWN:
         show_line(f"… and {len(choice.records) - _SHOWN:,} more; --json lists all")
     if removed:
-        say("note:", "yellow", "CDXJ indexes and WACZ packages made before are to be made anew")
+        say("note:", "yellow", "make CDXJ indexes and WACZ packages again: old ones list them")

@@ -19,11 +19,11 @@ from freshet.storage.entries import summed
 from freshet.storage.maintenance import DeletedRows, Retention, Space
 from freshet.storage.tables import observations
 
-#: Less than this share of the file is not worth writing all of it anew: it is used again.
+#: A smaller free share of the file is not returned: new data will use the space.
 _WORTH: Final = 0.1
 
 
-#: The deleted data, and the file before and after; None without deletion.
+#: Deleted rows, and the file's space before and after; None if nothing was deleted.
 _Outcome: TypeAlias = tuple[list[DeletedRows], Space | None, Space | None]
 
 
@@ -31,13 +31,13 @@ def gc_command(
     db: Db = DEFAULT_DB,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Show what would be deleted, also while a daemon runs."),
+        typer.Option("--dry-run", help="Show what would be deleted, even while a daemon runs."),
     ] = False,
     vacuum: Annotated[
         bool | None,
         typer.Option(
             "--vacuum/--no-vacuum",
-            help="Return free space to the file system; by default from a tenth of the file on.",
+            help="Return free space to the file system; default: if it is a tenth of the file.",
         ),
     ] = None,
     config: ConfigFile = None,
@@ -45,8 +45,8 @@ def gc_command(
 ) -> None:
     """Delete what the settings in [store] do not keep.
 
-    A daemon does so every day, and a crawl when it ends; this command does it at once, and shrinks
-    the file. The evidence for change rates is never deleted.
+    A daemon does this every day, and a crawl when it ends; this command does it at once and shrinks
+    the file. The data from which change rates are learnt are never deleted.
     """
     settings, _ = read_settings(config, {})
     keep = retention_of(settings.store)
@@ -58,7 +58,7 @@ def gc_command(
         for path in options.stores_at(db).paths:
             if path == db or path.exists():
                 _require_idle(path)
-        with err.status("Throwing away"):
+        with err.status("Deleting"):
             found, down = options.read_each(db, partial(_collect, keep=keep, vacuum=vacuum))
     outcome = _merged(found)
     if json:
@@ -76,7 +76,7 @@ def gc_command(
 
 
 def _merged(found: list[_Outcome]) -> _Outcome:
-    """Return the sums of all shards."""
+    """Return the outcomes of all shards, added up."""
     by_rule = zip(*(rows for rows, _, _ in found), strict=True)
     rows = [summed(some, what=some[0].what, table=some[0].table) for some in by_rule]
     before = [space for _, space, _ in found if space is not None]
@@ -129,7 +129,7 @@ def _print(outcome: _Outcome, store: StoreSettings, db: Path) -> None:
 
 
 def _kept(store: StoreSettings) -> dict[str, str]:
-    """Say what the settings keep of each."""
+    """Return the retention of each kind of data, in words."""
     links, alerts = _age(store.link_age_days), _age(store.alert_age_days)
     gone = f"; of gone pages {store.gone_body_age_days:g} d" if store.gone_body_age_days else ""
     return {

@@ -53,7 +53,7 @@ HEADER = ("time", "kind", "version", "rung", "HTTP", "resemblance", "blocks", "s
 
 @dataclass(frozen=True, slots=True)
 class _VisitHistory:
-    """A URL's newest observations out of ``total``; for an alias, also the final page's."""
+    """The newest observations of a URL out of ``total``; for an alias, also the final page's."""
 
     url: str
     total: int
@@ -69,10 +69,10 @@ def history_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         int, typer.Option(metavar="N", min=1, max=10**9, help="Show at most N observations.")
     ] = 20,
     all_kinds: Annotated[
-        bool, typer.Option("--all", help="Show kinds of change, also those that do not count.")
+        bool, typer.Option("--all", help="Show kinds of change, even those that do not count.")
     ] = False,
     numbers: Annotated[
-        bool, typer.Option("--numbers", help="Show the price, or a number, of each kept version.")
+        bool, typer.Option("--numbers", help="Show the price, or a number, of each stored version.")
     ] = False,
     within: Annotated[
         str | None,
@@ -81,7 +81,7 @@ def history_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     number: Annotated[
         str,
         typer.Option(
-            metavar="TEXT", help='With --numbers: the text around it, such as "Price: * EUR".'
+            metavar="TEXT", help='With --numbers: the text around the number, as "Price: * EUR".'
         ),
     ] = "",
     config: ConfigFile = None,
@@ -89,11 +89,11 @@ def history_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """List every visit to a page and what it found, newest first.
 
-    Each line has the result (kind), the rung of the change-detection ladder that decided, and the
-    similarity of the main text to the one before (0 to 1). With --all a page that differs only in
-    what does not count as a change (change.counts) is "refreshed", and the reason says in what.
-    --numbers lists the versions instead, oldest first: each with the price that the page's data
-    states, else that it shows, else the first number of its text.
+    Each line has the result (kind), the detection stage that decided it (rung), and the similarity
+    of the main text to the previous version (0 to 1). With --all, "refreshed" is a page with only
+    such differences as change.counts excludes; the reason names them.
+    --numbers lists the versions instead, oldest first, with a number for each: the price in the
+    page's data, or else the price shown, or else the first number in its text.
     """
     if numbers:
         home = partial(home_of, db, config=config)
@@ -101,7 +101,7 @@ def history_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         _print_numbers(url, found, as_json=json)
         return
     if within is not None or number:
-        fail("--within and --number are for --numbers; give that, too", 2)
+        fail("--within and --number need --numbers", 2)
     read = _read(partial(home_of, db, config=config), url, limit, all_kinds=all_kinds)
     history = terminal.run(read)
     if json:
@@ -156,7 +156,7 @@ async def _read(
             return own
         final = await visits(connection, alias)
     async with page.snapshot(home(alias.url)) as connection:
-        # Another shard may not have been told of it yet.
+        # The other shard may not have received this URL yet.
         if (there := await page.find(connection, [alias.url])) is not None:
             final = await visits(connection, there)
     return replace(own, alias=alias, final_page=final)
@@ -171,7 +171,7 @@ async def _visits(
 
 
 def _plain(observation: PastObservation) -> PastObservation:
-    """Return an observation without kinds of change that do not count."""
+    """Return an observation without the kinds of change that do not count."""
     return replace(observation, kinds=None) if observation.kind == "unchanged" else observation
 
 
@@ -214,7 +214,6 @@ def _resemblance(observation: PastObservation) -> str | None:
 # -- text --------------------------------------------------------------------
 
 
-#: Characters that would command a terminal.
 def text_command(
     url: Page,
     form: Annotated[
@@ -225,15 +224,13 @@ def text_command(
     ] = "markdown",
     version: Annotated[
         str | None,
-        typer.Option(
-            metavar="N", help="A version by its number in `freshet history`; -1 is the last."
-        ),
+        typer.Option(metavar="N", help="A version number of `freshet history`; -1 is the last."),
     ] = None,
     as_of: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The version of then: 2026-03-31T12:00.")
+        str | None, typer.Option(metavar="TIME", help="The version at this time: 2026-03-31T12:00.")
     ] = None,
     chunks: Annotated[
-        bool, typer.Option("--chunks", help="In chunks, one JSON object a line.")
+        bool, typer.Option("--chunks", help="Print chunks, one JSON object a line.")
     ] = False,
     chunk_chars: ChunkChars = CHUNK_CHARS,
     db: Db = DEFAULT_DB,
@@ -241,8 +238,8 @@ def text_command(
 ) -> None:
     """Print the main content of a page.
 
-    Menus, adverts and other frames are left out; links are absolute. It is made from the kept
-    bytes when it is read. JSON also has what the page says of itself: title, author, dates ….
+    Menus, adverts and other frames are left out; links are absolute. The text is extracted from the
+    stored bytes on each call. JSON adds the page's metadata: title, author, dates ….
     """
     _require_one_version(version, as_of)
     with told_in_one_line(), Store(db, config=config) as store:

@@ -1,4 +1,4 @@
-"""``freshet import``: add the watch list of another program to a site list."""
+"""``freshet import``: add another program's watch list to a site list."""
 
 import json as jsons
 from collections import Counter
@@ -41,7 +41,7 @@ _SHOWN: Final = 20
 def _import(
     files: Sequence[Path], kind: ListFormat, into: Path, *, dry_run: bool
 ) -> MergedSiteList:
-    """Add the entries of these files to the list, unless that is only tried."""
+    """Add the entries of these files to the list, unless it is a dry run."""
     with told_in_one_line():
         entries = [entry for file in files for entry in _read(file, kind)]
         with _errors_of(into):
@@ -64,7 +64,7 @@ def _print_intervals(found: MergedSiteList) -> None:
 def import_command(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE…", help="A backup, a list of jobs, an outline, a sitemap."),
+        typer.Argument(metavar="FILE…", help="A backup, a job list, an OPML file, a sitemap."),
     ],
     into: Annotated[
         Path,
@@ -75,7 +75,7 @@ def import_command(
         typer.Option(
             "--format",
             metavar="KIND",
-            help="auto, or, if the files do not tell: changedetection, urlwatch, opml, sitemap.",
+            help="auto, or changedetection, urlwatch, opml, sitemap if that fails.",
         ),
     ] = "auto",
     intervals: Annotated[
@@ -89,8 +89,8 @@ def import_command(
     """Turn the watch list of another program into a site list.
 
     It reads backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
-    sitemaps. Existing lines stay: importing again adds nothing. Settings without a counterpart are
-    reported.
+    sitemaps. Existing lines stay, so importing a file again adds nothing. Settings without a
+    counterpart are reported.
     """
     found = _import(files, kind, into, dry_run=dry_run)
     if json:
@@ -110,7 +110,7 @@ def import_command(
 
 @contextmanager
 def _errors_of(file: Path) -> Iterator[None]:
-    """Name the file in an error about it."""
+    """Add the file name to errors."""
     try:
         yield
     except UnreadableList as reason:
@@ -120,7 +120,7 @@ def _errors_of(file: Path) -> Iterator[None]:
 
 
 def _read(file: Path, kind: ListFormat) -> list[Entry]:
-    """Read a file; its entries carry its name."""
+    """Read a file; put its name into its entries."""
     with _errors_of(file):
         found = _entries(file, kind)
     return [replace(entry, where=f"{file.name}, {entry.where}") for entry in found]
@@ -133,7 +133,7 @@ def _entries(file: Path, kind: ListFormat) -> list[Entry]:
         opened.seek(0)
         if found == "changedetection" and is_zip(head):
             return importers.read_zip(opened)
-        # One byte more, by which each format sees that it is too many.
+        # One byte too many lets each format detect an oversized file.
         data = opened.read(importers.MAX_BYTES + 1)
     if found == "urlwatch":
         return importers.read_urlwatch(data)
@@ -176,10 +176,8 @@ def _print(found: MergedSiteList, into: Path, *, dry_run: bool) -> None:
         _SHOWN,
     )
     lost = _lost(found).most_common()
-    show_list(
-        "Not taken over, for a site list has no place for it", ("what", "sites"), lost, _SHOWN
-    )
+    show_list("Not imported: a site list cannot express it", ("what", "sites"), lost, _SHOWN)
     if asked := sum(each.days is not None for each in found.sites):
-        show_line(f"{counted(asked, 'site')} have visit intervals; --rules prints them")
+        show_line(f"{counted(asked, 'site')} have visit intervals; --intervals prints them")
     if found.added:
-        show_line("crawl just these pages with --scope list; else each stands for its whole host")
+        show_line("--scope list crawls just these pages; by default, the hosts are crawled")

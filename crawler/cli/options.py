@@ -1,4 +1,4 @@
-"""Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
+"""Options that verbs share: settings, site lists, store lookups, points in time."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The groups of options in the help of verbs with many; rare options are hidden.
+#: Option groups in the help of verbs with many options; rare options are hidden.
 SITES = "Sites"
 LIMITS = "Limits and manners"
 RESULTS = "Store and output"
@@ -39,7 +39,7 @@ MACHINES = "Network and machines"
 
 
 def store_of(context: typer.Context, parameter: typer.CallbackParam, value: Path | None) -> object:
-    """Return the store: that of the option, else that of the settings."""
+    """Return the store of the option, or else of the settings."""
     source = context.get_parameter_source(str(parameter.name))
     if source is not None and source.name != "DEFAULT":
         return value
@@ -61,22 +61,18 @@ ConfigFile = Annotated[
         "--config",
         metavar="FILE",
         help="Settings in TOML; see `freshet config show`.",
-        # The store may be named in it.
+        # The settings may name the store.
         is_eager=True,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
-Page = Annotated[
-    str, typer.Argument(metavar="URL", help="The page; without a scheme https, then http.")
-]
-AnyUrl = Annotated[
-    str, typer.Argument(metavar="URL", help="Any URL; without a scheme https, then http.")
-]
+Page = Annotated[str, typer.Argument(metavar="URL", help="The page; https, then http is tried.")]
+AnyUrl = Annotated[str, typer.Argument(metavar="URL", help="Any URL; https, then http is tried.")]
 
 
 def _show_all(context: typer.Context, value: bool) -> None:
-    """Show the help with the rare options, too."""
+    """Show the help with all options."""
     if value:
         for each in context.command.params:
             setattr(each, "hidden", False)  # noqa: B010 - not every kind of parameter has it
@@ -87,10 +83,7 @@ def _show_all(context: typer.Context, value: bool) -> None:
 HelpAll = Annotated[
     bool,
     typer.Option(
-        "--help-all",
-        callback=_show_all,
-        is_eager=True,
-        help="Show this message with the rare options, too.",
+        "--help-all", callback=_show_all, is_eager=True, help="Show this message with all options."
     ),
 ]
 Logs = Annotated[
@@ -98,22 +91,22 @@ Logs = Annotated[
     typer.Option(
         "--log-format",
         metavar="FORMAT",
-        help="How log lines look: console or json.",
+        help="Format of log lines: console or json.",
         rich_help_panel=RESULTS,
     ),
 ]
 
-#: What crawls and daemons share.
+#: Options of both `crawl` and `daemon`.
 Sites = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SITE…", help="Hosts or URLs; without a scheme https, then http."),
+    typer.Argument(metavar="SITE…", help="Hosts or URLs; https, then http is tried."),
 ]
 Scope = Annotated[
     str | None,
     typer.Option(
         "--scope",
         metavar="KIND",
-        help="The URLs that belong to a seed: host, domain, prefix or list (kept by the store).",
+        help="The extent of a site: host, domain, prefix or list; the store remembers it.",
         rich_help_panel=SITES,
     ),
 ]
@@ -131,7 +124,7 @@ Contact = Annotated[
     typer.Option(
         "--contact",
         metavar="MAIL|URL",
-        help="Mail address or URL that tells webmasters who crawls; asked once on a terminal.",
+        help="Mail address or URL for webmasters; on a terminal you are asked once.",
         rich_help_panel=LIMITS,
     ),
 ]
@@ -185,7 +178,7 @@ Queries = Annotated[
     typer.Option(
         "--queries",
         metavar="FILE|made",
-        help="With --index on: measure search quality by these queries, or by made ones.",
+        help="With --index on: measure search quality with these queries, or with made ones.",
         rich_help_panel=RESULTS,
         hidden=True,
     ),
@@ -200,7 +193,7 @@ Shards = Annotated[
     int | None,
     typer.Option(
         "--shards", metavar="N", min=1, max=1_000,
-        help="A new store of N shards in a folder, each with a process of its own.",
+        help="Make a new store of N shards in a folder, with one process per shard.",
         rich_help_panel=MACHINES, hidden=True,
     ),
 ]  # fmt: skip
@@ -209,7 +202,7 @@ RayAddress = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="With shards: the Ray cluster to join; else one starts.",
+        help="With shards: the Ray cluster to join; default: start one.",
         rich_help_panel=MACHINES,
         hidden=True,
     ),
@@ -226,7 +219,7 @@ DEFAULT_DB = Path("crawl.db")
 
 # -- a store, or the shards of one -------------------------------------------
 def home_of(db: Path, url: str, config: Path | None) -> Path:
-    """Return the store that holds a URL or host: the file itself, or its shard of a folder."""
+    """Return the store file that holds a URL or host: ``db``, or one of its shards."""
     if not is_folder(db):
         return db
     from freshet.crawler.run.network import shard_of  # noqa: PLC0415 - slow to import
@@ -240,26 +233,26 @@ def home_of(db: Path, url: str, config: Path | None) -> Path:
 
 
 def stores_at(db: Path) -> Stores:
-    """Return the stores at a path; exit where the file of the shards is wrong."""
+    """Return the stores at a path; exit if the shards file is invalid."""
     with terminal.told_in_one_line():
         return open_stores(db)
 
 
 def read_each(db: Path, read: Callable[[Path], Awaitable[T]]) -> tuple[list[T], dict[str, object]]:
-    """Return what ``read`` returns of a file or each shard, and what JSON says of the others."""
+    """Return the results of ``read`` per readable store, and the JSON entry for the others."""
     stores = stores_at(db)
     return list(terminal.run(stores.each(read)).values()), tell_down(db, stores.down)
 
 
 def tell_down(db: Path, down: Mapping[int, str]) -> dict[str, object]:
-    """Name the shards that could not be read on stderr; return that for JSON, if it is a folder."""
+    """Name the unreadable shards on stderr; return their JSON entry, empty for a single file."""
     for shard, why in down.items():
         say("down:", "yellow", f"shard {shard}: {why}; the others answer")
     return {"down": {str(n): why for n, why in down.items()}} if is_folder(db) else {}
 
 
 def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[Settings, Origins]":
-    """Return the settings; options that are None are left out. Wrong settings exit."""
+    """Return the settings with the overrides that are not None; exit if one is invalid."""
     given = {key: value for key, value in overrides.items() if value is not None}
     from freshet.config.loading import load, outdated  # noqa: PLC0415 - slow to import
 
@@ -277,7 +270,7 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[
 
 
 def overruled(settings: "Settings", **options: object) -> "Settings":
-    """Return the settings without these keys of [[sites]], where an option was given for all."""
+    """Return the settings without those [[sites]] keys that an option overrides for all sites."""
     given = {name: None for name, value in options.items() if value is not None}
     sites = tuple(each.model_copy(update=given) for each in settings.sites)
     return settings.model_copy(update={"sites": sites}) if given else settings
@@ -285,7 +278,7 @@ def overruled(settings: "Settings", **options: object) -> "Settings":
 
 # -- site lists --------------------------------------------------------------
 def read_list(file: Path) -> bytes:
-    """Return the bytes of a list, not much more than it may have."""
+    """Return the bytes of a list, at most one more than the size limit."""
     with file.open("rb") as opened:
         return opened.read(MAX_BYTES + 1)
 
@@ -293,8 +286,7 @@ def read_list(file: Path) -> bytes:
 def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     """Return the current seeds of the arguments and the file.
 
-    Raises:
-        CrawlError: the file cannot be read, a line of it is bad, or it has no seeds.
+    CrawlError: the file cannot be read, a line is invalid, or there are no seeds.
     """
     found = list(seeds_from_arguments(arguments).seeds)
     if file is None or file == "-":
@@ -311,7 +303,7 @@ def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
 
 
 def scope_of(db: Path, wanted: str | None, config: Path | None) -> str | None:
-    """Return the scope of a store, which only the option changes; None for a new store."""
+    """Return the store's scope, which only the option changes; None for a new store."""
     if wanted is not None or not db.exists():
         return wanted
     there = [path for path in stores_at(db).paths if path.exists()]
@@ -329,7 +321,7 @@ def scope_of(db: Path, wanted: str | None, config: Path | None) -> str | None:
 
 
 async def _stored_scope(db: Path) -> str | None:
-    # Opened for writing, which migrates a store of an older version.
+    # Open for writing, to migrate a store of an older version.
     database = await open_store(db)
     try:
         return await runs.latest_scope(database.reader)
@@ -338,7 +330,7 @@ async def _stored_scope(db: Path) -> str | None:
 
 
 def overrides(pairs: list[str] | None) -> dict[str, str] | None:
-    """Return the address of each host in ``HOST:ADDRESS`` options; exit at a wrong one."""
+    """Return the addresses of ``HOST:ADDRESS`` options by host; exit if one is malformed."""
     if not pairs:
         return None
     split = [pair.partition(":") for pair in pairs]
@@ -348,7 +340,7 @@ def overrides(pairs: list[str] | None) -> dict[str, str] | None:
 
 
 def _site_list(file: str) -> SiteList:
-    """Read a site list, - from standard input; exit if that cannot be done."""
+    """Read a site list, or standard input for ``-``; exit if that fails."""
     try:
         data = read_list(Path("/dev/stdin" if file == "-" else file))
     except OSError as error:
@@ -357,7 +349,7 @@ def _site_list(file: str) -> SiteList:
 
 
 def _tell_problems(name: str, site_list: SiteList, *, strict: bool) -> None:
-    """Tell which lines of a list, or arguments, are skipped; ``strict``: exit at the first one."""
+    """Report skipped lines of a list, or arguments; with ``strict``, exit at the first one."""
     for problem in site_list.problems:
         place = f"{name}:{problem.line}" if name else problem.text
         if strict:
@@ -366,10 +358,10 @@ def _tell_problems(name: str, site_list: SiteList, *, strict: bool) -> None:
 
 
 def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[StoredSeed]:
-    """Return the seeds of the arguments and the file; exit without any."""
+    """Return the seeds of the arguments and the file; exit if they have none."""
     for text in filter(_is_file_name, arguments):
-        what = "a file" if Path(text).exists() else "no such file here, and no host"
-        fail(f"{text} is {what}; a list of sites is given with --sites FILE", 2)
+        what = "a file" if Path(text).exists() else "neither a host nor an existing file"
+        fail(f"{text} is {what}; pass a site list with --sites FILE", 2)
     lists = {"": seeds_from_arguments(arguments)}
     if file is not None:
         lists[file] = _site_list(file)
@@ -381,12 +373,12 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
     return found
 
 
-#: Ends of names of files that are the end of no host's name.
+#: File endings that are not top-level domains.
 _FILE_ENDS: Final = (".txt", ".csv", ".tsv", ".xml", ".opml", ".lst", ".json", ".toml", ".html")
 
 
 def _is_file_name(text: str) -> bool:
-    """Return whether an argument that should name a site names a file."""
+    """Return whether an argument names a file instead of a site."""
     host = text.partition("/")[0].lower()
     is_path = (text != "" and host in {"", ".", "..", "~"}) or host.endswith(_FILE_ENDS)
     return "://" not in text and (is_path or Path(text).is_file())
@@ -395,14 +387,14 @@ def _is_file_name(text: str) -> bool:
 # -- shards ----------------------------------------------------------------
 
 
-#: Entry points that give a function like ``run_sharded`` of the extension shards.
+#: Entry points of a function like ``run_sharded`` in the extension shards.
 SHARDING: Final = "freshet.sharding"
 
 
 def _require_sharding() -> bool:
-    """Return True; exit where no extension visits the shards of a store."""
+    """Return True; exit if the extension shards is not installed."""
     if not found(SHARDING):
-        fail("shards are visited by the extension shards, which is not installed", 2)
+        fail("a sharded store needs the extension shards, which is not installed", 2)
     return True
 
 
@@ -414,7 +406,7 @@ def run_sharded(*order: Any, **options: Any) -> "CrawlReport":
 
 
 def for_shards(db: Path, shards: int | None, address: str | None) -> bool:
-    """Return whether this is about a sharded store; exit where the options do not fit it."""
+    """Return whether the store is sharded; exit if the options contradict it."""
     if is_folder(db):
         count = len(stores_at(db).paths)
         if shards not in {None, count}:
@@ -423,7 +415,7 @@ def for_shards(db: Path, shards: int | None, address: str | None) -> bool:
         return _require_sharding()
     if shards is None:
         if address is not None:
-            fail("--ray ADDRESS is for a sharded store: give --shards N, too", 2)
+            fail("--ray ADDRESS needs a sharded store; add --shards N", 2)
         return False
     if db.exists():
         fail(f"--shards {shards}: {db} is one store; name a new folder with --db", 2)
@@ -434,7 +426,7 @@ def for_shards(db: Path, shards: int | None, address: str | None) -> bool:
 
 
 def since(text: str, now: float) -> float:
-    """Return the moment of ``--since``, as :func:`moment_of`; exits (wrong usage) if it is none."""
+    """Return the time that ``--since`` names; exit if :func:`moment_of` rejects it."""
     try:
         return moment_of(text, now)
     except ValueError as error:
@@ -445,9 +437,9 @@ def since(text: str, now: float) -> float:
 
 
 def host_to_tell(settings: "Settings", db: Path | None, seeds: Sequence[StoredSeed]) -> str | None:
-    """Return a public host of these seeds, or those of the store ``db``, that needs a contact.
+    """Return a public host of these seeds, or of the store ``db``, that needs a contact.
 
-    None: there is none, or the settings have a contact.
+    Return None if there is no such host, or if the settings have a contact.
     """
     if settings.crawl.contact:
         return None
@@ -455,7 +447,7 @@ def host_to_tell(settings: "Settings", db: Path | None, seeds: Sequence[StoredSe
 
 
 def _public_host(settings: "Settings", db: Path | None, urls: Sequence[str]) -> str | None:
-    """Return a public host of these URLs, or else of the store ``db``; None: there is none."""
+    """Return a public host of these URLs, or else of the store ``db``, or None."""
     from freshet.crawler.run.network import public_host  # noqa: PLC0415 - slow to import
 
     host = public_host(urls, settings.network.resolve)
@@ -467,7 +459,7 @@ def _public_host(settings: "Settings", db: Path | None, urls: Sequence[str]) -> 
 
 
 async def _stored(path: Path) -> list[str]:
-    # Opened for writing, which migrates a store of an older version.
+    # Open for writing, to migrate a store of an older version.
     database = await open_store(path)
     try:
         return [seed.root_url or seed.url for seed in await runs.load(database.reader)]

@@ -32,7 +32,7 @@ log = structlog.get_logger("freshet")
 def watching(
     *, quiet: bool, verbose: bool, log_format: LogFormat = "auto"
 ) -> Iterator[Callable[[Live], Observer]]:
-    """Yield the progress display of a crawl; ``quiet`` leaves the terminal to the JSON result."""
+    """Yield a function that makes the progress display of a crawl; ``quiet`` shows nothing."""
     configure_logging(log_format, verbose=verbose)
     if quiet or verbose or not err.is_terminal or log_format == "json":
         yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
@@ -48,7 +48,7 @@ def watching(
 
 
 class _Left:
-    """Count of what is due, made every few seconds beside the crawl, and its least time."""
+    """Number of due URLs, counted every few seconds during the crawl, and the least time left."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -67,7 +67,7 @@ class _Left:
     async def _count(self, count: Callable[[], Awaitable[Mapping[int, int]]], now: float) -> None:
         due = await count()
         self.urls = sum(due.values())
-        # By the delay of each host, and by the speed so far.
+        # Take the longer of the hosts' delays and the speed so far.
         each_s = (now - self._started_at) / max(self._live.tally.fetches, 1)
         self.seconds = max(self._live.pool.frontier.least_s(due), self.urls * each_s)
 
@@ -76,7 +76,7 @@ class _Left:
 
 
 class ProgressScreen:
-    """A live display: counts and rate, the hosts and why they wait, the last changes."""
+    """Live display: counts and rate, hosts and why they wait, the last changes."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -96,7 +96,7 @@ class ProgressScreen:
         """Yield the current lines."""
         now = self._live.pool.clock.now()
         table = Table.grid(padding=(0, 1))
-        # The terminal writes ^C behind the last line, which must not break there.
+        # Leave room for the ^C that the terminal writes behind the last line.
         table.width = options.max_width - 4
         if self._live.snapshot is None:
             table.add_row(self._counts_line(now))
@@ -122,7 +122,7 @@ class ProgressScreen:
         )
 
     def _budget_line(self, snapshot: DaemonSnapshot, now: float) -> Text:
-        """Describe a daemon's spending and its results."""
+        """Describe the requests that a daemon spent, and their results."""
         stale = None if snapshot.outlook is None else snapshot.outlook.stale
         return Text.assemble(
             (f"{spending(snapshot.spent, int(snapshot.flowed), 'requests spent')}  ", "bold"),
@@ -132,13 +132,13 @@ class ProgressScreen:
         )
 
     def _results(self, *kinds: str) -> Iterator[tuple[str, str]]:
-        """Yield the counts that are not 0, with their styles."""
+        """Yield each count above 0 with its style."""
         for kind in kinds:
             if count := self._live.tally.kinds[kind]:
                 yield f"{count:,} {kind}  ", _STYLES.get(kind, "")
 
     def _next_line(self, snapshot: DaemonSnapshot, now: float) -> str:
-        """Say what a daemon waits for."""
+        """Describe what a daemon waits for."""
         waits = self._live.pool.frontier.waits(now)
         parts = []
         if self._live.pool.stopping:
@@ -148,7 +148,7 @@ class ProgressScreen:
             parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {snapshot.next_url}")
         elif (pacer := self._live.pool.pacer).saves:
             saved = min(pacer.saved(now), pacer.saves)
-            parts.append(f"saving requests for a session: {saved:.0f} of {pacer.saves:.0f}")
+            parts.append(f"saving requests for a crawl window: {saved:.0f} of {pacer.saves:.0f}")
         if snapshot.outlook is not None and snapshot.outlook.waiting:
             parts.append(f"{counted(snapshot.outlook.waiting, 'new page')} waiting")
         if snapshot.outlook is not None and snapshot.outlook.capped:
@@ -158,7 +158,7 @@ class ProgressScreen:
         return "  ·  ".join(parts)
 
     def _hosts_line(self, now: float) -> str:
-        """Describe what hosts wait for; after the last answer, the comparing of pages."""
+        """Describe what hosts wait for; after the last answer, the near-duplicate search."""
         if (placed := self._live.comparing.placed) is not None:
             done = counted(placed, "page")
             return f"looking for near-duplicates: {done} compared, Ctrl-C to leave the rest"
@@ -191,7 +191,7 @@ def _change_line(visit: Visit) -> Text:
 
 
 class _Log:
-    """A log line every few seconds of a crawl; with ``every_page`` one for each committed visit."""
+    """A log line every few seconds; with ``every_page``, one for each committed visit."""
 
     def __init__(self, live: Live, *, every_page: bool, silent: bool) -> None:
         self._live = live
@@ -209,7 +209,7 @@ class _Log:
         now = self._live.pool.clock.now()
         if not self._silent:
             self._left.refresh(now)
-        # A daemon reports by itself.
+        # A daemon logs its own reports.
         if now >= self._next_at and not self._silent and self._live.snapshot is None:
             self._next_at = now + _LOG_EVERY_S
             self._log_counts()

@@ -22,7 +22,7 @@ from freshet.entry_points import loaded
 from freshet.scheduler import PolicyError
 from freshet.scheduler.queue.rankers import ranker_of
 
-#: What compares policies; None without the extension.
+#: The policy comparison of an extension, or None.
 _COMPARING: Final[Comparing | None] = next(iter(loaded(COMPARISONS).values()), None)
 _DEFAULT_POLICIES: Final = () if _COMPARING is None else _COMPARING.DEFAULT_POLICIES
 
@@ -36,16 +36,16 @@ def is_store(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
-        # Whoever reads it says what is wrong with it.
+        # The reader reports the error.
         return False
 
 
 def fill(
     db: Path, paths: Sequence[Path], settings: Settings
 ) -> tuple[list[CrawlReport], ReplayCounts, Losses]:
-    """Replay archives into a new store; its index stands beside it.
+    """Replay archives into a new store; an index file is written beside it.
 
-    The report of each run, the counts of other exchanges, and the losses.
+    Return the reports of the runs, the counts of other exchanges, and the losses.
     """
     index = db.with_name(f"{db.name}.order")
     if db.exists() and not index.exists():
@@ -77,7 +77,7 @@ def show(reports: list[CrawlReport], counts: ReplayCounts, losses: Losses, *, js
 
 
 def tell_losses(losses: Losses) -> None:
-    """Say what a replay could not read."""
+    """Print what a replay could not read."""
     for line in losses.lines():
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -85,9 +85,9 @@ def tell_losses(losses: Losses) -> None:
 def _compare(
     store: Path, policies: Sequence[str], settings: Settings, compared: ComparisonRequest
 ) -> None:
-    """Compare policies on the past of a store; exit where no extension can."""
+    """Compare policies on a store's history; exit if no extension can."""
     if _COMPARING is None:
-        fail("policies are compared by the extension lab, which is not installed", 2)
+        fail("the comparison of policies needs the extension lab, which is not installed", 2)
     _COMPARING.compare(store, policies, settings, compared)
 
 
@@ -96,12 +96,11 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         list[Path],
         typer.Argument(
             metavar="PAST…",
-            help="A store with a past; or archives: WARC, WACZ, CDXJ, folders or lists of them.",
+            help="A store with history; or archives: WARC, WACZ, CDXJ, folders or lists of them.",
         ),
     ],
     db: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The new store that the archives are replayed into."),
+        Path | None, typer.Option(metavar="FILE", help="Replay archives into this new store.")
     ] = None,
     policy: Annotated[
         list[str] | None,
@@ -114,7 +113,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         list[str] | None,
         typer.Option(
             metavar="N/day|N/hour",
-            help="A budget of fetches; may be repeated (default: the store's own).",
+            help="A budget of requests; may be repeated (default: the store's budget).",
         ),
     ] = None,
     shown: Annotated[
@@ -123,7 +122,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="SHARE",
             min=0.0,
             max=0.9,
-            help="The share of the store's time that all policies see before they are judged.",
+            help="Share of the recorded time that all policies see and that is not scored.",
         ),
     ] = 0.1,
     plots: Annotated[
@@ -137,15 +136,15 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Fill a store from archives, or compare policies on its past.
 
-    With --db every exchange of the archives goes through robots.txt, reduction, comparison and the
+    With --db, each exchange of the archives passes robots.txt, text extraction, comparison and the
     store in the order of time, as in a crawl. An interrupted replay resumes.
 
     With --policy, --budget, --plots or --parquet, or without --db, policies are compared:
 
-    Every day a policy chooses pages and gets the store's last version of that day. It learns from
-    nothing else, and knows a page when the store did. Changes between two captures are not known:
-    costs are ranges. Harmonic (each further missed change adds less) and binary (stale or not) are
-    means over pages and days, weighted with importance.
+    Each day, a policy chooses pages and gets the version that the store had on that day. It learns
+    from these visits only, and learns of a page when the store did. The exact time of a change
+    between two captures is unknown, so costs are ranges. Harmonic cost (each further missed change
+    adds less) and binary cost (stale or not) are means over pages and days, weighted by importance.
     """
     settings, _ = read_settings(config, {})
     budgets = [crawls_per_day(text) for text in budget or []]
@@ -164,20 +163,20 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             tell_losses(losses)
             store = db
         elif not is_store(store):
-            fail("archives are replayed into a new store: name it with --db FILE", 2)
+            fail("archives are replayed into a new store; name it with --db FILE", 2)
         _compare(store, policies, settings, compared)
 
 
 def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> None:
-    """Exit before any work if a path or a name is wrong."""
+    """Exit if a path or a policy name is wrong."""
     for path in past:
         if not path.exists():
             fail(f"{path}: there is no such file; give a store or archives", 2)
         if len(past) > 1 and is_store(path):
-            fail(f"{path}: is a store; give one store and nothing else", 2)
+            fail(f"{path}: this is a store; a store must be the only argument", 2)
         if db is not None and is_store(path):
             fail(
-                f"{path}: is a store; --db takes archives only. "
+                f"{path}: this is a store; --db takes archives only. "
                 f"`freshet rereduce --db {path}` extracts its kept bodies again",
                 2,
             )

@@ -29,7 +29,7 @@ from freshet.storage.queries import page
 from freshet.storage.tables import observations
 from freshet.storage.tables.observations import NewestText
 
-#: Pages of one transaction: what a kill loses.
+#: Pages in one transaction, which a kill loses.
 _BATCH: Final = 100
 
 
@@ -38,10 +38,10 @@ class _Rereduced:
     """Counts of pages with a text, by result.
 
     Attributes:
-        pages: all of them.
-        reread: those read again in this invocation; ``other_texts`` of them have another text now.
-        without_body, unreadable: those whose bytes are not kept, or are damaged or cannot be
-            parsed: their next visit that finds other bytes takes a new baseline.
+        pages: all pages.
+        reread: pages extracted again in this invocation; the text of ``other_texts`` changed.
+        without_body, unreadable: pages without stored bytes, and pages with damaged or
+            unparsable ones. Their next visit with other bytes starts a new baseline.
     """
 
     pages: int = 0
@@ -55,10 +55,10 @@ class _Rereduced:
 def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json = False) -> None:
     """Extract the texts of kept pages again, after an upgrade.
 
-    Do this after an upgrade of Freshet that changes the extraction, and after a change of include
-    or ignore in [[sites]], if the search index is to have the new texts at once. It makes text and
-    sketch of each page anew from the body of its newest version; without it the page's next visit
-    does that, if it finds other bytes.
+    Run this after an upgrade of Freshet that changes the extraction, or after a change of include
+    or ignore in [[sites]], to update the search index at once. It extracts the text and sketch of
+    each page from the stored body of its newest version. Without this command, a page is extracted
+    again at its next visit that finds other bytes.
 
     Nothing is fetched. An interrupted run resumes.
     """
@@ -76,14 +76,14 @@ def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json 
 def _print(found: _Rereduced, db: Path) -> None:
     left = found.without_body + found.unreadable
     show_line(
-        f"{db}: {counted(found.reread, 'page')} of {found.pages:,} read again in "
-        f"{found.seconds:.1f} s, {found.other_texts:,} have another text now",
+        f"{db}: {counted(found.reread, 'page')} of {found.pages:,} extracted again in "
+        f"{found.seconds:.1f} s; {found.other_texts:,} texts changed",
         "green",
     )
     if left:
         show_line(
-            f"{counted(left, 'page')} not read again ({found.without_body:,} without a kept body, "
-            f"{found.unreadable:,} unreadable): their next differing visit is a new baseline"
+            f"{counted(left, 'page')} not extracted ({found.without_body:,} without a stored body, "
+            f"{found.unreadable:,} unreadable): the next visit with other bytes is a new baseline"
         )
 
 
@@ -101,7 +101,7 @@ async def _rereduce(db: Path, settings: Settings, tell: Tell | None) -> _Rereduc
 
 
 async def rereduce(database: Database, parser: Parser, tell: Tell | None = None) -> _Rereduced:
-    """Extract the texts of an older extraction again from the kept bodies."""
+    """Extract from stored bodies the texts that an older extraction made."""
     found, began, after = _Rereduced(), time.perf_counter(), 0
     last = await observations.last_page_id(database.reader)
     while texts := await observations.newest_texts(database.reader, after, _BATCH):
@@ -121,14 +121,14 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
 def _replace(db: Connection, reread: Sequence[tuple[NewestText, str]]) -> None:
     observations.reread(db, [text for text, _ in reread])
     if (indexed := index()) is not None:
-        # If its newest version is noise, the document's words are these, too.
+        # If the newest version is noise, the indexed text of the page is still this one.
         indexed.renew(db, {text.page_id: lines for text, lines in reread})
 
 
 async def _reread(
     database: Database, parser: Parser, text: NewestText, found: _Rereduced
 ) -> tuple[NewestText, str] | None:
-    """Return the page's new baseline, and its lines for the index; None leaves it as before."""
+    """Return the page's new baseline and its lines for the index; None if it stays."""
     text_version = parser.text_version(text.fetch_url, text.content_type)
     if text.text_version == text_version:
         return None

@@ -1,4 +1,4 @@
-"""``freshet serve``: what a store holds, over HTTP."""
+"""``freshet serve``: serve a store over HTTP."""
 
 import asyncio
 import secrets
@@ -24,7 +24,7 @@ from freshet.storage.database import open_store
 from freshet.storage.errors import StoreError
 from freshet.storage.stores import open_stores
 
-#: Where it listens if nothing is said.
+#: The default address.
 LISTEN = "127.0.0.1:8080"
 
 
@@ -34,16 +34,16 @@ def serve_command(
         str | None,
         typer.Option(
             metavar="ADDRESS:PORT",
-            help=f"Where to listen; else operation.listen, else {LISTEN}. Beyond loopback only "
-            "with operation.token.",
+            help=f"Address to listen on; default: operation.listen, else {LISTEN}. Other than "
+            "loopback addresses need operation.token.",
         ),
     ] = None,
     login: Annotated[
         bool,
         typer.Option(
             "--login",
-            help="Print a link for one login. Where operation.token is not set, make a token, "
-            "print it, and store its hash in the settings file.",
+            help="Print a link that logs in once. If operation.token is empty, also make and print "
+            "a token, and store its hash in the settings file.",
         ),
     ] = False,
     log_format: Logs = None,
@@ -51,8 +51,8 @@ def serve_command(
 ) -> None:
     """Show the store in a browser, and answer programs over HTTP.
 
-    Who logs in manages sites, crawls and settings there. A daemon that listens does the same.
-    /v1/openapi.json describes what programs can ask. Ctrl-C ends it.
+    After a login, the browser manages sites, crawls and settings. A daemon with --listen serves the
+    same. /v1/openapi.json describes the interface for programs. Ctrl-C stops it.
     """
     given = {"operation.listen": listen, "operation.log_format": log_format}
     settings, _ = read_settings(config, given)

@@ -36,7 +36,7 @@ _BELIEVED: Final[dict[Trust, str]] = {
 }
 
 
-#: A source and its reputation with a daemon; None if none listens.
+#: A source and its reliability as the daemon rates it; None without a rating.
 _Reputed: TypeAlias = tuple[ClaimSource, Reputation | None]
 
 
@@ -49,8 +49,8 @@ def signals_command(
 ) -> None:
     """Show who reports changes, and how reliably.
 
-    *right*: the share of signals that a visit confirmed; *finds*: the share of the changes found
-    that had been signalled; *late*: from the change to the signal; *odd*: impossible dates.
+    *right*: the share of signals that a visit confirmed. *finds*: the share of found changes that a
+    signal had announced. *late*: the time from a change to its signal. *odd*: impossible dates.
     """
     found, down = read_each(db, partial(_read, host=host))
     policy = next((followed for followed, _, _ in found if followed), None)
@@ -67,7 +67,7 @@ def signals_command(
         )
         return
     _print(policy, sources, time.time())
-    show_list("What headers are worth", _HEADERS, [_header_row(each) for each in headers])
+    show_list("Reliability of headers", _HEADERS, [_header_row(each) for each in headers])
 
 
 def _as_json(source: ClaimSource, reputation: Reputation | None) -> dict[str, object]:
@@ -77,7 +77,7 @@ def _as_json(source: ClaimSource, reputation: Reputation | None) -> dict[str, ob
 
 
 async def _read(db: Path, host: str | None) -> tuple[str | None, list[_Reputed], list[HostSignals]]:
-    """Return the policy of a daemon, all sources by their hosts, and the value of headers."""
+    """Return the daemon's policy, the sources with their reliability, and the header statistics."""
     async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         known = [
@@ -102,7 +102,7 @@ async def _read(db: Path, host: str | None) -> tuple[str | None, list[_Reputed],
 
 
 async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
-    """Return what is thought of sources, by the origins of the hosts that they speak for."""
+    """Return the reliability of each source, by host origin and source number."""
     ranker = state.ranker
     if isinstance(ranker, IntervalRanker) or not isinstance(ranker, SiteClockRanker | PolicyRanker):
         return {}
@@ -160,7 +160,7 @@ def _header_row(it: HostSignals) -> Sequence[str | None]:
 
 def _etag(it: HostSignals, visits: int) -> str:
     wrong = [
-        f"another one for nothing {it.etag_idle:,} times" if it.etag_idle else "",
-        f"the same for a change {it.etag_missed:,} times" if it.etag_missed else "",
+        f"changed without a change {it.etag_idle:,} times" if it.etag_idle else "",
+        f"kept after a change {it.etag_missed:,} times" if it.etag_missed else "",
     ]
     return "; ".join([f"right {it.etag_right:,} of {visits:,} times", *filter(None, wrong)])

@@ -47,7 +47,7 @@ _BAR = 40
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _QUEUES_SHOWN = 4
 _SHARDS_SHOWN = 64
-#: What is said of a shard, as in JSON, with the heads of its columns.
+#: Values of a shard that are shown, by JSON key, with their column headings.
 _SHARD = {
     "pages": "pages", "due": "due", "waiting": "new", "requests_today": "today", "budget": "a day",
     "price": "price", "outgoing": "to tell", "file_bytes": "file",
@@ -55,7 +55,7 @@ _SHARD = {
 
 
 def _of_budget(it: DaemonStatus) -> dict[str, str | None]:
-    """Return what the budget is, and how it was spent."""
+    """Return the lines about the budget and its use."""
     outlook, found, forgone = it.outlook, it.outlook.discovered, None
     pause_s = _DAY_S / outlook.budget
     pause = f"{pause_s:.2g} s" if pause_s < 10 else span(pause_s)
@@ -71,7 +71,7 @@ def _of_budget(it: DaemonStatus) -> dict[str, str | None]:
 
 
 def _of_pages(outlook: Outlook) -> dict[str, str | None]:
-    """Return how many pages there are, and how many new ones are expected."""
+    """Return the lines about the number of pages, and of expected new ones."""
     pages, found = None, outlook.discovered
     if outlook.watched:
         pages = (
@@ -83,12 +83,12 @@ def _of_pages(outlook: Outlook) -> dict[str, str | None]:
 
 
 def _of_freshness(it: DaemonStatus) -> dict[str, str | None]:
-    """Return how fresh the copies are, by estimates and by audits."""
+    """Return the lines about the freshness of the copies, by estimates and by audits."""
     return {"fresh": _fresh(it), "harmonic cost": _harmonic(it)}
 
 
 def _of_price(outlook: Outlook, shards: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
-    """Return what a visit must be worth now, of all shards, and which pages follow a clock."""
+    """Return the lines about the price of a visit over all shards, and about site rhythms."""
     clocks = f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
     found: dict[str, str | None] = {"price": None, "clocks": clocks if outlook.clocked else None}
     if outlook.price is not None:
@@ -100,7 +100,7 @@ def _of_price(outlook: Outlook, shards: Sequence[Mapping[str, Any]]) -> dict[str
 
 
 def _of_next(it: DaemonStatus, now: float) -> dict[str, str | None]:
-    """Return which page a running daemon visits next."""
+    """Return the line about the next visit of a running daemon."""
     at, is_running = it.outlook.next_at, it.process is not None
     if not is_running or it.next_url is None or at <= now:
         return {"next": None}
@@ -108,9 +108,9 @@ def _of_next(it: DaemonStatus, now: float) -> dict[str, str | None]:
 
 
 def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Print budget, freshness, change rates, hosts at their cap and what is next.
+    """Print budget, freshness, change rates, hosts at their cap, and the next visit.
 
-    With ``shards`` it is the status of all of them, and they are listed.
+    With ``shards`` the status is their sum, and they are listed.
     """
     outlook = it.outlook
     state = f"running (process {it.process})" if it.process else "not running"
@@ -156,7 +156,7 @@ def _visits(found: DiscoveryShares) -> str:
 
 
 def _new_pages(found: DiscoveryShares, waiting: int) -> str:
-    """Return how many new pages are expected, by a unit in which they can be counted."""
+    """Return the expected number of new pages per day, week or month, whichever is at least 1."""
     per, days = next(
         (it for it in (("day", 1.0), ("week", 7.0)) if found.new_per_day * it[1] >= 1),
         ("month", 30.44),
@@ -200,7 +200,7 @@ def _print_rates(outlook: Outlook) -> None:
 
 
 def _bar(count: int, most: int) -> str:
-    """Return a bar as long as the count, to an eighth of a sign; at least one eighth above 0."""
+    """Return a bar in proportion to the count, in eighths of a character; at least one above 0."""
     eighths = max(round(count / most * _BAR * 8), int(count > 0))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
@@ -212,7 +212,7 @@ _show_first = partial(show_list, limit=_SHOWN)
 def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Show the daemon, the last run, the store, and waiting hosts.
 
-    A crawl may be writing the store meanwhile.
+    A crawl may write the store at the same time.
     """
     stores, now = stores_at(db), time.time()
     if stores.shards is None:
@@ -245,7 +245,7 @@ def _print(status: StoreStatus, shards: Sequence[Mapping[str, Any]]) -> None:
         ("pattern", "kind", "crawled", "not"),
         [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in status.bounded],
     )
-    _show_first("Bounds met by the last run", ("bound", "times"), list(status.bounds.items()))
+    _show_first("Limits met by the last run", ("limit", "times"), list(status.bounds.items()))
     for name, part in status_parts().items():
         if (table := part.table(status.extensions[name])) is not None:
             _show_first(*table)
@@ -254,14 +254,14 @@ def _print(status: StoreStatus, shards: Sequence[Mapping[str, Any]]) -> None:
     _show_first("Pages that need JavaScript", ("host", "pages"), list(shells.items()))
     show_shells(sum(shells.values()))
     _show_first(
-        "Pages without content since a week or more",
+        "Pages without content for a week or more",
         ("host", "pages"),
         list(status.no_content.items()),
     )
     show_rejecting(status.rejecting)
     count, shown = status.doubtful
     _show_first(
-        f"Doubtful pages ({count:,}), stored but perhaps no content",
+        f"Doubtful pages ({count:,}): stored, but perhaps block pages",
         ("page", "kind", "probability", "why"),
         [(it.url, it.kind, f"{it.probability:.2f}", it.why) for it in shown],
     )
@@ -289,10 +289,10 @@ def _print_run(status: StoreStatus) -> None:
 
 
 def _no_network(run: CrawlRun, now: float) -> str | None:
-    """Return since when no host can be reached; None: hosts can be."""
+    """Return since when no host answers, or None if hosts do."""
     if (since := run.no_network_since) is None:
         return None
-    return f"since {moment(since, now)}: no host is blamed, one is asked every 30 s"
+    return f"since {moment(since, now)}: not the hosts' fault; one is tried every 30 s"
 
 
 def _state(state: RunState, daemon: DaemonStatus | None) -> str:
@@ -337,10 +337,10 @@ def _print_holdings(status: StoreStatus) -> None:
 
 
 def _near_duplicates(found: IndexState) -> str | None:
-    """Describe the number of duplicates; None before any comparison."""
+    """Return the number of duplicates in words; None before the first comparison."""
     if not found.pages and not found.unseen:
         return None
-    # A crawl that is under way compares its pages when it ends, one that was killed has not.
+    # A running crawl compares its pages at its end; a killed one has not.
     to_come = f", {counted(found.unseen, 'observation')} not checked" if found.unseen else ""
     return counted_duplicates(found) + to_come
 

@@ -1,4 +1,4 @@
-"""The verbs of the console command: one verb, one file, imported on demand."""
+"""The verbs of the console command; the module of a verb is imported on demand."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,7 +12,7 @@ from typer.main import get_command
 from freshet import __version__
 from freshet.entry_points import loaded
 
-#: The verbs of the core in the groups of the help, each with the first line of its own help.
+#: The core verbs by help group, each with the first line of its own help.
 _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Start": {
         "crawl": "Crawl sites politely and completely; record what changed.",
@@ -53,15 +53,15 @@ _VERBS: Final[Mapping[str, str]] = {
     verb: line for verbs in _GROUPS.values() for verb, line in verbs.items()
 }
 
-#: Entry points that add verbs: a mapping of names to :class:`Verb`, in a module that loads little.
+#: Entry points that add verbs: a dict of :class:`Verb` by name, in a module that imports little.
 ADDED: Final = "freshet.verbs"
 
 
 class Verb(NamedTuple):
-    """A verb of an extension: its group of the help, the first line of its help, and its place.
+    """A verb of an extension: its help group, the first line of its help, and its position.
 
-    ``command`` is ``module:attribute``: a function for typer, or a typer application. In the help
-    it follows the verb ``after``, or stands before another one, or is the last of its group.
+    ``command`` is ``module:attribute``: a typer application, or a function for one. The help lists
+    the verb behind the verb ``after``, or in front of ``before``, or at the end of its group.
     """
 
     group: str
@@ -73,7 +73,7 @@ class Verb(NamedTuple):
 
 @cache
 def groups() -> Mapping[str, Mapping[str, str]]:
-    """Return all verbs in the groups of the help."""
+    """Return all verbs by help group, in order."""
     found = {group: dict(verbs) for group, verbs in _GROUPS.items()}
     for name, verb in _added().items():
         verbs = list(found.get(verb.group, {}).items())
@@ -86,7 +86,7 @@ def groups() -> Mapping[str, Mapping[str, str]]:
 
 
 def lines() -> Mapping[str, str]:
-    """Return all verbs with the first lines of their help."""
+    """Return the first help line of each verb."""
     return {verb: line for verbs in groups().values() for verb, line in verbs.items()}
 
 
@@ -99,7 +99,7 @@ def _added() -> Mapping[str, Verb]:
 
 
 def _imported(verb: str) -> Any:
-    """Return the command of a verb; its module is imported here."""
+    """Import the module of a verb and return its command."""
     if verb in _VERBS:
         module, name = f"freshet.crawler.cli.{_WITH.get(verb, verb)}", f"{verb}_command"
     else:
@@ -107,15 +107,15 @@ def _imported(verb: str) -> Any:
     return getattr(import_module(module), name)
 
 
-#: Where a context keeps the verb and what was typed after it.
+#: Key of a context for the verb and the arguments typed after it.
 TYPED: Final = "freshet.typed"
 
-#: Verbs that stand in the module of another one.
+#: Verbs in the module of another verb.
 _WITH = {"reload": "daemon", "text": "history", "import": "import_sites", "restore": "backup"}
 
 
 def _untyped(parameters: list[Any]) -> list[Any]:
-    """Leave the types of flags and arguments, which say nothing to a user, out of the help."""
+    """Omit the types of flags and arguments from the help: users do not need them."""
     for each in parameters:
         if isinstance(each, TyperArgument) or getattr(each, "is_flag", False):
             each.display_type_rich = lambda **_: None
@@ -127,12 +127,12 @@ class _Verb(TyperCommand):
         return _untyped(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        # An error may say the same command with another option.
+        # Error messages may quote the command with another option.
         ctx.meta[TYPED] = [str(self.name), *args]
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        # Whatever a store holds: also where what was read is printed.
+        # Catch errors of the store even while a result is printed.
         from freshet.crawler.run.terminal import told_in_one_line  # noqa: PLC0415 - the verb has it
 
         with told_in_one_line():
@@ -145,7 +145,7 @@ class _Verbs(TyperGroup):
 
 
 class _Unread(TyperCommand):
-    """A verb whose module is imported when it is run, completed or asked for its own help."""
+    """A verb whose module is imported only to run it, to complete it or to show its help."""
 
     def make_context(self, info_name: Any, *arguments: Any, **named: Any) -> Any:
         verbs: Any = get_command(application([str(self.name)]))
@@ -155,7 +155,8 @@ class _Unread(TyperCommand):
 def application(arguments: list[str]) -> typer.Typer:
     """Return the command line program for these arguments.
 
-    The verb that they begin with is imported. Without one, all verbs are in it, unread.
+    If the first argument is a verb, only its module is imported; else the program lists all verbs
+    without their modules.
     """
     app = typer.Typer(
         name="freshet",
@@ -196,4 +197,4 @@ def _root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Accept the options that precede a verb."""
+    """Accept the options in front of a verb."""
