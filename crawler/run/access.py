@@ -1,8 +1,8 @@
-"""Access to sites as their tables say: fields, cookies, authentication, TLS and proxies.
+"""Per-site access: headers, cookies, authentication, TLS and proxies from ``[[sites]]``.
 
-Each request asks for its own URL, so nothing follows a redirect to another origin. What may be
-secret is sent by TLS alone, but to this machine, and where the table's match begins with
-``http://``; and to the port that the match names, or else to that of the scheme alone.
+Access is looked up for the URL of each request, so a redirect to another origin takes no secrets
+along. Secrets are sent over TLS only, except to loopback and where ``match`` begins with
+``http://``; and only to the port that ``match`` names, or else to the default port of the scheme.
 """
 
 import logging
@@ -30,7 +30,7 @@ from freshet.storage.errors import trouble
 log = logging.getLogger(__name__)
 
 _TLS: Final = ("ca_file", "client_certificate", "client_key")
-#: The others may be secret: they are sent to the site, or prove who we are.
+#: All other keys may be secret: they are sent to the site, or prove the crawler's identity.
 _PUBLIC: Final = frozenset({"ca_file", "user_agent_suffix", "proxy"})
 _KEYS: Final = (
     "headers",
@@ -47,20 +47,20 @@ _PAIRS: Final = {
     "client_key": "client_certificate",
     "client_certificate": "client_key",
 }
-#: By key the table that sets it, and its value.
+#: For each key, the table that sets it, and its value.
 _Ruling = dict[str, tuple[SiteSettings, Any]]
 _SCHEMES: Final = ("http://", "https://", "socks4://", "socks5://", "socks5h://")
 
 
 class _Accesses:
-    """Makes the accesses of rulings, with one TLS context for the same files."""
+    """Makes accesses from rulings; rulings with the same files share one TLS context."""
 
     def __init__(self, user_agent: str) -> None:
         self._user_agent = user_agent
         self._contexts: dict[tuple[Path | None, ...], ssl.SSLContext] = {}
 
     def of(self, ruling: _Ruling, public: Access | None = None) -> Access | None:
-        """Return the access that a ruling says, None where it says nothing."""
+        """Return the access for a ruling, or None if it changes nothing."""
         said = {key: value for key, (_, value) in ruling.items()}
         files = tuple(said.get(key) for key in _TLS)
         if any(files[:2]) and files not in self._contexts:
@@ -74,12 +74,12 @@ class _Accesses:
 
 
 def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str], Access | None]:
-    """Return a function that gives how requests for a URL differ, None where they do not.
+    """Return a function that gives the access of a URL, or None for the usual one.
 
-    Whatever the tables name is read here, once for each table.
+    The secrets and files that the tables name are read here, once per table.
 
     Raises:
-        CrawlError: a secret, a certificate or a file of cookies cannot be read.
+        CrawlError: a secret, a certificate or a cookie file cannot be read.
     """
     saying = [each for each in tables if any(getattr(each, key) is not None for key in _KEYS)]
     sites, read = Sites(saying), {id(table): _read(table) for table in saying}
@@ -98,7 +98,7 @@ def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str]
 
 
 def _ruling(tables: Iterable[tuple[SiteSettings, Mapping[str, Any]]], place: Origin) -> _Ruling:
-    """Return by key the table that counts at an origin and its value; the last table is nearest."""
+    """Return the deciding table and value of each key at an origin; later tables win."""
     ruling: _Ruling = {}
     withheld: dict[str, str] = {}
     for table, read in tables:
@@ -107,18 +107,18 @@ def _ruling(tables: Iterable[tuple[SiteSettings, Mapping[str, Any]]], place: Ori
         said = f"of [[sites]] {table.match} is not sent {why}"
         withheld |= dict.fromkeys(read.keys() - values.keys(), said)
         for key in {"user", "bearer"} & values.keys():
-            # Of the two ways to say who we are the nearer one counts.
+            # User and bearer exclude each other: the more specific table wins.
             ruling.pop("bearer" if key == "user" else "user", None)
         ruling |= {key: (table, value) for key, value in values.items()}
     for key in withheld.keys() - ruling.keys():
         log.warning("%s: %s %s", place, key, withheld[key])
-        # Half of a pair is of no use.
+        # Half of a pair is useless.
         ruling.pop(_PAIRS.get(key, key), None)
     return ruling
 
 
 def _withheld(match: str, place: Origin) -> str | None:
-    """Return the words for why the secrets of a table are not sent to an origin, or None."""
+    """Return why a table's secrets are not sent to an origin, or None if they are."""
     is_plain = place.scheme == "http"
     if is_plain and not match.startswith("http://") and not is_this_machine(place.host):
         return "without TLS"
@@ -128,7 +128,7 @@ def _withheld(match: str, place: Origin) -> str | None:
 
 
 def _read(said: SiteSettings) -> dict[str, Any]:
-    """Return what a table sets, with the secrets and cookies that it names."""
+    """Return the values of a table, with the secrets and cookies that it names."""
     name = f"[[sites]] {said.match}"
     values = {key: value for key in _KEYS if (value := getattr(said, key)) is not None}
     if said.headers is not None:
@@ -143,7 +143,7 @@ def _read(said: SiteSettings) -> dict[str, Any]:
 
 
 def _fields(said: Mapping[str, Any], user_agent: str) -> dict[str, str]:
-    """Return the fields of requests that what holds at an origin adds."""
+    """Return the request headers that the values of an origin add."""
     fields = dict(said.get("headers", {}))
     if "user_agent_suffix" in said:
         fields["User-Agent"] = f"{user_agent} {said['user_agent_suffix']}"
@@ -193,10 +193,10 @@ def _cookies(name: str, path: Path) -> MozillaCookieJar:
     except OSError as error:
         raise CrawlError(f"{name}, cookies: {trouble(path, error)}") from error
     for cookie in list(jar):
-        # Browsers write 0 for a cookie that has no end.
+        # Browsers write 0 for a cookie without an expiry date.
         cookie.expires = cookie.expires or None
         if "." not in cookie.domain:
-            # How the library spells localhost, and others in an own network.
+            # http.cookiejar appends .local to names without a dot, such as localhost.
             jar.clear(cookie.domain, cookie.path, cookie.name)
             cookie.domain += ".local"
             jar.set_cookie(cookie)

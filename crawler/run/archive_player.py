@@ -1,7 +1,7 @@
-"""Feeds archived exchanges to the parts of a crawl, in the order in which they ended.
+"""Feeds archived exchanges to the stages of a crawl, in the order in which they ended.
 
-The archive decides what is visited when; robots.txt, reduction, comparison, admission and the store
-work as in a crawl.
+The archive determines which page is visited when. robots.txt, reduction, comparison, admission and
+the store work as in a crawl.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from freshet.storage.records import (
     Visit,
 )
 
-#: Entries of one transaction: what is read meanwhile of their pages is as it was before.
+#: Entries in one transaction; until it commits, reads of their pages return the old state.
 _BATCH = 64
 
 
@@ -39,8 +39,8 @@ _BATCH = 64
 class PlayedExchange:
     """One exchange as the fetcher returned it.
 
-    ``is_ours``: Freshet archived it, after it had consulted robots.txt. ``is_unasked``: no request
-    was sent, since robots.txt forbade it or the host was given up.
+    ``is_ours``: Freshet archived it, after it had checked robots.txt. ``is_unasked``: no request
+    was sent, because robots.txt forbade it or the host was given up.
     """
 
     result: FetchResult
@@ -55,15 +55,15 @@ class ReplayCounts:
 
     probes: int = 0
     calls: int = 0
-    #: Of hosts of which no page was ever asked for.
+    #: robots.txt files of hosts without any page request.
     stray_robots: int = 0
     refused_again: int = 0
-    #: What others archived under addresses that are no URLs of http.
+    #: Records that other programs archived with a URL that is not HTTP.
     not_http: int = 0
 
 
 class PlayedStore(Protocol):
-    """The store that a replay fills, as it asks for it."""
+    """The queries of a replay to the store that it fills."""
 
     async def find_pages(self, urls: Collection[str], /) -> Sequence[DueUrl]:
         """Return the pages with these URLs."""
@@ -80,14 +80,14 @@ class PlayedStore(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class ArchivePlayer:
-    """Feeds exchanges to the parts of a crawl that take answers, one after the other.
+    """Feeds exchanges one by one to the stages that process responses.
 
-    *Invariant.* An exchange is processed when everything that earlier ones found about its page,
-    and that the page exists at all, has committed. Consequence: a replay gives what the crawl gave.
+    *Invariant.* Before an exchange is processed, the results of earlier ones about its page, and
+    the page itself, are committed. Consequence: a replay has the same result as the crawl.
 
-    The writer commits a batch in one transaction. The pages of the exchanges that are ``coming``
-    are read together, anew after each commit. ``done_at`` is the time of the last observation of an
-    earlier replay.
+    The writer commits a batch in one transaction. The pages of the ``coming`` exchanges are read
+    together, and read again after each commit. ``done_at`` is the time of the last observation of
+    an earlier replay.
     """
 
     requester: Requester
@@ -105,13 +105,13 @@ class ArchivePlayer:
     _passed: Counter[tuple[int, float]] = field(default_factory=Counter, init=False)
     _hops: dict[str, RobotsRequest] = field(default_factory=dict, init=False)
     _early_robots: dict[str, list[PlayedExchange]] = field(default_factory=dict, init=False)
-    # Of URLs whose next exchange repeats the last one: the reason of that failure.
+    # URLs whose next exchange repeats the last one, with the reason of that failure.
     _repeats: dict[str, str | None] = field(default_factory=dict, init=False)
 
     # -- writing -----------------------------------------------------------------
 
     async def submit(self, entry: Entry) -> None:
-        """Add an entry to the batch, which is written when it is full or has to be read."""
+        """Add an entry to the batch, which is written when it is full or before a read."""
         self._batch.append(entry)
         self._waiting += 1
         if isinstance(entry, Visit):
@@ -120,14 +120,14 @@ class ArchivePlayer:
             await self.settled()
 
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
-        """Count down the entries that the writer has committed."""
+        """Count the entries that the writer has committed."""
         self._waiting -= len(batch)
         if not self._waiting:
             self._waiting_pages.clear()
             self._done.set()
 
     async def settled(self) -> None:
-        """Have the batch written, and wait until all entries have committed."""
+        """Write the batch, and wait until all entries are committed."""
         batch, self._batch = self._batch, []
         self._read.clear()
         for entry in batch:
@@ -166,7 +166,7 @@ class ArchivePlayer:
     async def _page(self, played: PlayedExchange, url: str) -> None:
         result = played.result
         if result.outcome == "redirected":
-            # Whether it leads in a circle shows in what other pages lead to.
+            # A redirect loop shows only when the targets of other pages are stored.
             await self.settled()
         due = await self._due(url) or await self._admitted(url, played)
         await self._know_host(due.host_id, str(origin(url)))
@@ -176,7 +176,7 @@ class ArchivePlayer:
         if _begins_anew(result):
             repeat_of = None
         if played.is_ours and self._is_repeated(due, repeat_of, result):
-            # It was no visit: a plain request follows.
+            # This was not a visit: a plain request follows.
             self._repeats[result.url] = result.reason
             return
         due = replace(due, fetch_url=result.url, due_at=result.started_at, repeat_of=repeat_of)
@@ -184,15 +184,15 @@ class ArchivePlayer:
         await self.submit(await self._visit(due, played))
 
     def _is_repeated(self, due: DueUrl, repeat_of: str | None, result: FetchResult) -> bool:
-        """Return whether a plain request followed one of ours; learn whether that helped."""
+        """Return whether Freshet repeated its request plainly; learn whether that helped."""
         pipeline = self.requester.pipeline
         pipeline.recorder.learn_repeats(due.host_id, repeat_of, result)
         may_repeat = pipeline.may_repeat(due.host_id, repeat_of, result)
-        # An earlier replay, which knew the host as it was then, has made no visit of it.
+        # An earlier replay stored no visit for it, by the host's state at that time.
         return is_repeatable(result) if result.ended_at <= self.done_at else may_repeat
 
     async def _visit(self, due: DueUrl, played: PlayedExchange) -> Visit:
-        """Return the visit of a page, as the rules of now have it."""
+        """Return the visit of a page under the current rules."""
         result = played.result
         rule = self._forbidden(due) if not played.is_ours else None
         if result.outcome == "refused" and result.status is None:
@@ -208,10 +208,10 @@ class ArchivePlayer:
         return await self.requester.pipeline.take(due, result)
 
     async def _is_taken(self, due: DueUrl, result: FetchResult) -> bool:
-        """Return whether an earlier replay, which was killed, has already processed it."""
+        """Return whether an earlier, killed replay has already processed the exchange."""
         if result.ended_at > self.done_at:
             return False
-        # An archive may hold several captures of one second, of which some were taken in.
+        # An archive may hold several captures of one second, some of them processed.
         capture = due.page_id, result.ended_at
         self._passed[capture] += 1
         return await self.store.count_at(*capture) >= self._passed[capture]
@@ -220,7 +220,7 @@ class ArchivePlayer:
         return self.requester.refuse(Refusal(due, rule))
 
     def _forbidden(self, due: DueUrl) -> str | None:
-        """Return the rule of the archived robots.txt that forbids a URL."""
+        """Return the rule of the archived robots.txt that forbids a URL, or None."""
         verdict = self.requester.robots.verdict(due.host_id, due.fetch_url)
         return None if verdict.allowed else verdict.rule
 
@@ -232,7 +232,7 @@ class ArchivePlayer:
         return due
 
     async def _stored(self, url: str) -> DueUrl | None:
-        """Return a page as it is in the store."""
+        """Return the stored page of a URL, or None."""
         if url not in self._read:
             self._read = {url: None}
             for each in self.coming:
@@ -243,7 +243,7 @@ class ArchivePlayer:
         return self._read[url]
 
     async def _admitted(self, url: str, played: PlayedExchange) -> DueUrl:
-        """Admit a page that no replayed page links to: the crawl's user named it."""
+        """Admit a page without a link from a replayed page: the crawl's user named it."""
         result, targets = played.result, Targets()
         role: Role = "sitemap" if played.accept == "sitemap" else "page"
         if not self.requester.admission.scope.contains(url):
@@ -288,7 +288,7 @@ class ArchivePlayer:
             await self.submit(entry)
 
     async def _robots_request(self, result: FetchResult) -> RobotsRequest | None:
-        """Return the request of a robots.txt; None if its host is not known yet."""
+        """Return the request for a robots.txt, or None if its host is not known yet."""
         at_origin = str(origin(result.url))
         known = self.requester.frontier.host_of(at_origin)
         if known is None:
@@ -302,8 +302,8 @@ class ArchivePlayer:
 
 
 def _begins_anew(result: FetchResult) -> bool:
-    """Return whether a crawl was killed before it had repeated the request before this one.
+    """Return whether a killed crawl had not repeated the request before this one.
 
-    Of the requests of an archive only those are read that have failed.
+    Only failed exchanges are tested, and only by whether they were plain.
     """
     return result.outcome == "failed" and not is_plain(result)

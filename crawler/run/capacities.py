@@ -20,7 +20,7 @@ _DAY_S = 86_400.0
 
 
 def numbered(names: Iterable[str]) -> tuple[NDArray[np.intp], list[str]]:
-    """Return each name's place among the distinct names, and these in order of appearance."""
+    """Return the index of each name among the distinct names, and those in order of appearance."""
     codes: dict[str, int] = {}
     places = np.array([codes.setdefault(name, len(codes)) for name in names], np.intp)
     return places, list(codes)
@@ -34,8 +34,8 @@ def capacities(
 ) -> Floats:
     """Return (H,), requests per day by host; inf without any delay.
 
-    ``delay_s`` is the least of every host, whose own is known or None. ``exchange_s`` is the
-    duration of a request; 0 gives an upper bound for the host.
+    ``delay_s`` is the minimum for all hosts; a host's own delay may be None. ``exchange_s`` is the
+    duration of a request; 0 gives an upper bound.
     """
     seconds = [delay_s if own is None else max(delay_s, own) for own in delays_s]
     with np.errstate(divide="ignore"):
@@ -44,7 +44,7 @@ def capacities(
 
 @dataclass(frozen=True, slots=True)
 class CapacityLimits:
-    """``queue`` (H,) is the host queue of each host, a row of ``keys`` and of ``per_day`` (L,)."""
+    """Host queues: ``queue`` (H,) maps hosts to rows of ``keys`` and ``per_day`` (L,)."""
 
     queue: Rows
     keys: list[str]
@@ -57,7 +57,7 @@ def limits_of(
     delay_s: float,
     connections_per_host: int = 1,
 ) -> CapacityLimits:
-    """Return the limits of hosts, given the mean duration of their requests by id."""
+    """Return the limits of hosts; ``exchange_s`` is the mean request duration by host id."""
     queue, keys = numbered(key_of(host) for host in hosts)
     delays: list[float | None] = [None] * len(keys)
     known = np.array([exchange_s.get(host.host_id, np.nan) for host in hosts])
@@ -73,19 +73,19 @@ def limits_of(
 
 
 def key_of(host: Host) -> str:
-    """Return the politeness key of a host; its origin as long as it is not known."""
+    """Return the politeness key of a host, or its origin until the key is known."""
     return host.origin if host.state is None else host.state.queue
 
 
 # -- exchange ----------------------------------------------------------------
 
 _DAY_HOURS: Final = 24.0
-#: Without a delay, a host that wants one costs as much as if a tenth of a second were kept.
+#: Without a general delay, a host's own delay is measured in units of a tenth of a second.
 _LEAST_DELAY_S: Final = 0.1
 
 
 def exchange_of(said: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
-    """Return the terms on which new pages and ephemeral sources compete, by these settings."""
+    """Return the settings by which new pages and ephemeral sources compete for visits."""
     return DiscoveryTerms(
         missing=daemon.new_page_value,
         item_worth=said.item_value,
@@ -98,22 +98,22 @@ def exchange_of(said: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
     )
 
 
-#: Entry points that give :class:`VisitCosts`.
+#: Entry points of :class:`VisitCosts`.
 VISIT_COSTS: Final = "freshet.visit_costs"
 
 
 class VisitCosts(Protocol):
-    """Says how much dearer visits to some hosts are than to others: a function."""
+    """Function that makes visits to some hosts cost more than to others."""
 
     def __call__(self, origins: Sequence[str], settings: Settings, /) -> Sequence[float]:
-        """Return a factor above 0 for each origin; 1 leaves the cost of a visit as it is.
+        """Return a factor above 0 for each origin; 1 leaves the cost unchanged.
 
         Policies see the costs as ``host_cost`` of their table.
         """
 
 
 def costs_of(hosts: Sequence[Host], settings: Settings) -> Floats:
-    """Return (H,), the least delays between two visits to each host, at least 1, by their costs."""
+    """Return (H,), the cost of a visit to each host: relative delay times extensions' factors."""
     known = [None if host.state is None else host.state.delay_s for host in hosts]
     costs = relative_delays(known, settings.politeness.delay_s)
     for each in loaded(VISIT_COSTS).values():
@@ -122,6 +122,6 @@ def costs_of(hosts: Sequence[Host], settings: Settings) -> Floats:
 
 
 def relative_delays(delays_s: Sequence[float | None], delay_s: float) -> Floats:
-    """Return (H,), each delay in units of ``delay_s``, at least 1; None: one."""
+    """Return (H,), each delay in units of ``delay_s``, at least 1; None counts as one."""
     delays = np.array([delay_s if each is None else each for each in delays_s], np.float64)
     return np.maximum(delays / max(delay_s, _LEAST_DELAY_S), 1.0)

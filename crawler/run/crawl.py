@@ -63,39 +63,40 @@ _LEAST = 2
 _LOW_WATER = 16
 _IN_MEMORY = 20_000
 _HOSTS_PER_QUERY = 200
-#: URLs that a sitemap may have (sitemaps.org).
+#: Maximum number of URLs of a sitemap (sitemaps.org).
 _OF_A_SITEMAP = 50_000
 
 
 class BreadthFirst:
-    """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a queue per host.
+    """A crawl queue over the stored frontier, with one queue per host.
 
-    All queues together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host. No sitemap of a
-    host is read that could make more than ``most_listed`` of its URLs due.
+    It implements :class:`~freshet.storage.records.Agenda`. All queues together hold ``_IN_MEMORY``
+    URLs, and ``_LEAST`` more for each host. A sitemap is not read if it could make more than
+    ``most_listed`` URLs of its host due.
     """
 
     def __init__(self, reader: aiosqlite.Connection, most_listed: float = inf) -> None:
         self._reader = reader
         self._most_listed = most_listed
-        # URLs that sitemaps brought, by the sitemap's host, since its due URLs were last counted.
+        # URLs from sitemaps since the host's due URLs were last counted, by the sitemap's host.
         self._listed: Counter[int] = Counter()
-        # Sitemaps that were handed out, and have not been acknowledged.
+        # Sitemaps that were handed out and are not yet acknowledged.
         self._reading: Counter[int] = Counter()
         self._known: set[int] = set()
-        # Neither has empty entries: hosts come and go by the hundred thousand.
+        # Entries are removed when they are empty: a crawl may have 100,000s of hosts.
         self._queues: dict[int, deque[DueUrl]] = {}
         self._taken: dict[int, set[int]] = {}
         self._held = 0
-        # Hosts with due URLs beyond their queue, and those of them to be read next.
+        # Hosts with due URLs beyond their queue, and those of them to read next.
         self._more: set[int] = set()
         self._hungry: dict[int, None] = {}
-        # A heap: when to load URLs of a host that are not due yet.
+        # Heap of times at which to load URLs of a host that are not due yet.
         self._later: list[tuple[float, int]] = []
-        # Pages settled while a read is under way: its snapshot may still show them as due.
+        # Pages settled during a read, whose snapshot may still show them as due.
         self._settled: set[int] = set()
 
     async def open(self) -> None:
-        """Learn which hosts have URLs due; call once, before anything else."""
+        """Read which hosts have due URLs; call this once, before any other method."""
         self._later = [(at, host_id) for host_id, at in await frontier.wake_times(self._reader)]
         heapify(self._later)
 
@@ -117,7 +118,7 @@ class BreadthFirst:
         return None
 
     def put_back(self, due: DueUrl) -> None:
-        """Take back a URL that has not been visited."""
+        """Put an unvisited URL back in front of its host's queue."""
         self._queues.setdefault(due.host_id, deque()).appendleft(due)
         self._held += 1
         self._reading[due.host_id] -= due.role == "sitemap"
@@ -127,7 +128,7 @@ class BreadthFirst:
         return host_id in self._queues
 
     def done(self, acknowledged: Acknowledged) -> None:
-        """Forget a settled URL; remember its retry, and the hosts that grew by it."""
+        """Remove a settled URL; note its retry, and the hosts that got new URLs."""
         if isinstance(acknowledged.entry, Visit):
             self._settle(acknowledged.entry)
             if acknowledged.entry.role == "sitemap":
@@ -136,7 +137,7 @@ class BreadthFirst:
                 self._reading[host_id] -= 1
                 self._hungry[host_id] = None
         elif acknowledged.entry.targets:
-            # A further slice of a sitemap, or what a robots.txt names.
+            # Another part of a sitemap, or the sitemaps of a robots.txt.
             for host_id in acknowledged.supplied:
                 self._listed[host_id] += len(acknowledged.pages)
         for host_id, page_ids in acknowledged.withdrawn:
@@ -149,11 +150,11 @@ class BreadthFirst:
 
     @property
     def hungry(self) -> bool:
-        """Return whether :meth:`replenish` would load something although nothing falls due."""
+        """Return whether :meth:`replenish` would load URLs without waiting for a due time."""
         return bool(self._hungry)
 
     def wakes_at(self) -> float | None:
-        """Return when the next URL that waits for its time falls due, or None."""
+        """Return the next due time of a URL that waits for one, or None."""
         return self._later[0][0] if self._later else None
 
     def overdue_at(self) -> float:
@@ -161,17 +162,17 @@ class BreadthFirst:
         return inf
 
     def target_of(self, host_id: int) -> int | None:
-        """Return None: pages are fetched as they come."""
+        """Return None: pages are fetched in order."""
         del host_id
         return None
 
     def take_probe(self, host_id: int) -> bool:
-        """Return True: there is no budget."""
+        """Return True: a crawl has no budget."""
         del host_id
         return True
 
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
-        """Fill the queues that run low."""
+        """Refill the queues that run low."""
         while self._later and self._later[0][0] <= now:
             self._hungry[heappop(self._later)[1]] = None
         asked = list(self._hungry)[:_HOSTS_PER_QUERY]
@@ -186,7 +187,7 @@ class BreadthFirst:
         return new_hosts, [h for h in asked if h in self._queues]
 
     def _is_full(self, host_id: int) -> bool:
-        """Return whether a further sitemap of a host could bring too many URLs."""
+        """Return whether another sitemap of the host could bring too many URLs."""
         sitemaps = self._reading[host_id] + 1
         return self._listed[host_id] + sitemaps * _OF_A_SITEMAP > self._most_listed
 
@@ -203,15 +204,15 @@ class BreadthFirst:
     def _withdraw(self, host_id: int, page_ids: Collection[int]) -> None:
         """Remove pages that are no longer due from a queue.
 
-        The last one is left in it: that a host has something to take is known elsewhere, and
-        one needless visit is cheap.
+        The last one stays: the frontier counts on the host having a URL, and one needless visit is
+        cheap.
         """
         queue = self._queues.get(host_id, deque())
         kept = [due for due in queue if due.page_id not in page_ids] or [*queue][:1]
         taken = self._taken.get(host_id, set())
         taken.difference_update(due.page_id for due in queue)
         taken.update(due.page_id for due in kept)
-        # A read that is under way may still show them as due.
+        # A read in progress may still show them as due.
         self._settled.update(page_ids)
         self._held -= len(queue) - len(kept)
         if queue:
@@ -220,21 +221,21 @@ class BreadthFirst:
             self._hungry[host_id] = None
 
     async def _still_full(self, host_ids: list[int], now: float) -> list[int]:
-        """Count the due URLs of hosts that were full; return those that are."""
+        """Recount the due URLs of full hosts; return the hosts that are still full."""
         full = [host_id for host_id in host_ids if self._is_full(host_id)]
         for host_id in full:
             self._listed[host_id] = await frontier.due_count(self._reader, host_id, now)
         return [host_id for host_id in full if self._is_full(host_id)]
 
     async def _fill(self, host_ids: list[int], now: float) -> None:
-        """Load more URLs after the last ones of these hosts."""
+        """Load more URLs of these hosts behind the last ones."""
         room = (_IN_MEMORY - self._held) // len(host_ids)
         size = max(_LEAST, min(_WINDOW, room))
-        # What is found or settled while the read is under way is not in its snapshot.
+        # The snapshot of this read lacks pages that are found or settled during it.
         self._more.difference_update(host_ids)
         self._settled.clear()
         full = await self._still_full(host_ids, now)
-        # Those in memory are still in the table.
+        # URLs in memory are still in the table.
         taken = list(chain.from_iterable(self._taken.get(host_id, ()) for host_id in host_ids))
         loaded = await frontier.load(
             self._reader, host_ids, now, size, without_pages=taken, without_sitemaps=full
@@ -248,7 +249,7 @@ class BreadthFirst:
                 self._more.add(host_id)
 
     def _supply(self, host_id: int, rows: list[DueUrl], size: int) -> bool:
-        """Fill a queue to ``size`` from these rows; return whether some did not fit."""
+        """Fill a queue up to ``size`` from these rows; return whether some did not fit."""
         taken = self._taken.get(host_id, set())
         fresh = [d for d in rows if d.page_id not in self._settled]
         queue = self._queues.get(host_id, deque())
@@ -262,7 +263,7 @@ class BreadthFirst:
 
 
 _DAY_S = 86_400.0
-#: Pages compared in one transaction, some 0.3 s: Ctrl-C waits for it.
+#: Pages compared in one transaction, about 0.3 s; Ctrl-C waits for its end.
 COMPARED = 2_000
 _NOTHING_TO_CRAWL = "there is nothing to crawl: name a SITE, or a list with --sites FILE"
 _STATE_AT: dict[Ending, RunState] = {
@@ -276,7 +277,7 @@ _STATE_AT: dict[Ending, RunState] = {
 
 @dataclass(frozen=True, slots=True)
 class CrawlOrder:
-    """The seeds of a crawl, and its store; ``resume`` None: the last run if it is unfinished."""
+    """The seeds and store of a crawl; ``resume`` None resumes the last run if it is unfinished."""
 
     db: Path
     seeds: Sequence[StoredSeed]
@@ -285,10 +286,10 @@ class CrawlOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """The running parts that progress is read from.
+    """The running parts that the progress display reads.
 
-    ``comparing`` is the progress of the last step, ``snapshot`` the status of a daemon at a time,
-    ``left`` counts the URLs that are due by host.
+    ``comparing`` is the progress of the last step. ``snapshot`` returns the status of a daemon at a
+    time. ``left`` counts the due URLs by host.
     """
 
     pool: FetchPool
@@ -308,12 +309,12 @@ async def crawl(
     embedded: bool = False,
     shard: RunShard | None = None,
 ) -> CrawlReport:
-    """Crawl until nothing is due, a limit, or a signal; everything reported is committed.
+    """Crawl until no URL is due, a limit is reached or a signal arrives; report what is committed.
 
-    ``watch`` receives the running parts once, and returns an observer of every committed batch.
-    ``fetcher`` replaces the network (archive, synthetic web) and uses the same ``clock``, which is
-    the machine's by default. ``embedded`` in another program it leaves the signals alone. Of a
-    ``shard`` it visits the pages of that, until no shard has a page left.
+    ``watch`` receives the running parts once, and returns an observer of committed batches.
+    ``fetcher`` replaces the network (by an archive or a synthetic web) and must use the same
+    ``clock``, by default the system clock. With ``embedded``, the signals of the host program stay
+    untouched. With ``shard``, only its pages are visited, until no shard has a page left.
 
     Raises:
         CrawlError: there is nothing to crawl, or no contact for a crawl beyond loopback.
@@ -321,7 +322,7 @@ async def crawl(
     """
     if not order.seeds and not order.db.exists():
         raise UsageError(_NOTHING_TO_CRAWL)
-    # Before anything is fetched.
+    # Check these before any request.
     check_companions(settings)
     require_fetchers(settings)
     async with AsyncExitStack() as stack:
@@ -371,7 +372,7 @@ async def crawl(
 async def _open_run(
     database: Database, settings: Settings, order: CrawlOrder, now: float
 ) -> tuple[int, bool, HasRoom | None]:
-    """Start a run, or resume the last one; return its id, whether it was resumed, and room."""
+    """Start or resume a run; return its id, whether it was resumed, and the page limit test."""
     last = await runs.latest(database.reader)
     if order.resume and last is None:
         raise UsageError(f"{order.db}: there is no run to resume; leave out --resume")
@@ -423,7 +424,8 @@ class _CrawlRun(Supervisor):
         rules = PoolRules(
             concurrent_requests=connections(chosen.concurrent_requests),
             max_pages=chosen.max_pages,
-            # Beside pages there are failures, redirects, sitemaps, and each seed's robots.txt.
+            # Failures, redirects, sitemaps and each seed's robots.txt need requests besides the
+            # pages.
             max_requests=chosen.max_pages and 10 * chosen.max_pages + 100 + 2 * len(seeds),
             patience_s=chosen.patience_s,
         )
@@ -460,11 +462,11 @@ class _CrawlRun(Supervisor):
         return replace(report, requisites=self._assembly.counted_requisites())
 
     def begun(self) -> None:
-        """Tell the companions that the first turn is over."""
+        """Notify the companions of the end of the first turn."""
         self._companions.begun()
 
     async def turn(self) -> None:
-        """Do what a shard and the companions have to do."""
+        """Run the turn of the shard and of the companions."""
         if self._shard is not None:
             await self._shard.turn()
         await self._companions.turn(self._clock.now())
@@ -475,7 +477,7 @@ class _CrawlRun(Supervisor):
         return self._shard is not None and self._shard.may_get_more()
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """Count a batch, and pass it on."""
+        """Count a batch, and pass it to the observers."""
         self._tally.add(batch)
         if self._shard is not None:
             self._shard.committed(batch)
@@ -484,7 +486,7 @@ class _CrawlRun(Supervisor):
         self._companions.committed(batch)
 
     async def _correct(self, invoked_at: float) -> None:
-        """Correct verdicts of the run, also of its earlier invocations, by its other pages."""
+        """Correct verdicts of the whole run, including earlier invocations, by its other pages."""
         run = await runs.latest(self._database.reader)
         since = run.started_at if run is not None else invoked_at
         now = self._clock.now()

@@ -1,8 +1,8 @@
 """The daemon: it keeps pages fresh under a budget until it is stopped.
 
-Its life, from top to bottom: :func:`keep` opens what it works with, in the order in which one needs
-the other; :class:`_Daemon` makes its parts of these; :meth:`_Daemon.run` starts them, visits pages
-day by day, and ends with a report. A reload puts another order in force between two visits.
+:func:`keep` opens the resources in the order of their dependencies. :class:`_Daemon` builds its
+parts from them. :meth:`_Daemon.run` starts the parts, visits pages day by day, and returns a
+report. A reload replaces the settings between two visits.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ log = logging.getLogger(__name__)
 
 _DAY_S = 86_400.0
 _MOMENT_S = 1e-3
-#: It looks this often for how many pages there are, if its budget follows them.
+#: Seconds between two counts of the pages, if the budget follows their number.
 _COUNTED_S = 10.0
-#: A default budget that has become so many times larger, or smaller, lets the ranker learn anew.
+#: The ranker learns from scratch when the default budget has changed by this factor.
 _LEARNS_ANEW = 2.5
 #: From this number on, pages are valued in a thread.
 _MANY = 20_000
-#: What is called at a SIGHUP.
+#: Called at a SIGHUP.
 Reload: TypeAlias = Callable[[], None]
 _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 
@@ -115,23 +115,23 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
     embedded: bool = False,
     shard: RunShard | None = None,
 ) -> CrawlReport:
-    """Keep pages fresh until a signal or the time limit, and report what was done.
+    """Keep pages fresh until a signal or the time limit; return a report.
 
-    At SIGHUP the order is ``reread``, and replaced if the new one is valid. ``fetcher`` replaces
-    the network, ``clock`` the machine's. ``service`` reports the status. ``embedded`` in another
-    program it leaves the signals alone, and runs until the pool is told to stop. Of a ``shard`` it
-    visits the pages of that.
+    On SIGHUP, ``reread`` returns the new order, which replaces the old one if it is valid.
+    ``fetcher`` replaces the network, and ``clock`` the system clock. ``service`` reports the
+    status. With ``embedded``, the signals of the host program stay untouched, and the daemon runs
+    until its pool is stopped. With ``shard``, only its pages are visited.
 
     Raises:
         CrawlError: there is nothing to keep fresh, or no contact for a crawl beyond loopback.
-        PolicyError: the policy is not known, or an option of it.
+        PolicyError: the policy or one of its options is unknown.
         StoreError: the store cannot be opened, read or written.
     """
     _check(settings, order)
     service = service or Service()
     clock = clock or SteadyClock()
     async with AsyncExitStack() as stack:
-        # Before the lock file shows the process, and somebody sends it a SIGHUP.
+        # Handle SIGHUP before the lock file shows the process id to `freshet reload`.
         at_reload_signals = stack.enter_context(_reload_signals(embedded=embedded))
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
@@ -180,7 +180,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
 
 
 def _check(settings: Settings, order: DaemonOrder) -> None:
-    """Raise an error where the order cannot be obeyed, before anything is opened."""
+    """Raise an error for an impossible order, before any file is opened."""
     ranker_of(order.policy, order.budget or 1.0)
     check_companions(settings)
     require_fetchers(settings)
@@ -189,9 +189,9 @@ def _check(settings: Settings, order: DaemonOrder) -> None:
 
 
 def _reload_signals(*, embedded: bool) -> AbstractContextManager[Callable[[Reload], None]]:
-    """Return a context that gives the function by which a daemon asks to hear of SIGHUP.
+    """Return a context that gives a function to register a SIGHUP handler.
 
-    One that is embedded in another program leaves the signals to that.
+    An embedded daemon registers none.
     """
     return nullcontext(lambda _reload: None) if embedded else handling_reload_signals()
 
@@ -199,7 +199,7 @@ def _reload_signals(*, embedded: bool) -> AbstractContextManager[Callable[[Reloa
 async def _open_store(
     order: DaemonOrder, shard: RunShard | None, *, embedded: bool, closed_by: AsyncExitStack
 ) -> Database:
-    """Open the store of the order, and hold the lease of it or of the shard."""
+    """Open the store of the order, and take its lease for the shard."""
     database = await open_store(order.db, owner="embedded daemon" if embedded else "daemon")
     closed_by.push_async_callback(database.close)
     await keep_to(database, shard, closed_by)
@@ -208,14 +208,14 @@ async def _open_store(
 
 
 async def _budget(order: DaemonOrder, database: Database) -> float:
-    """Return the requests a day that were ordered, or those of the default."""
+    """Return the ordered requests per day, or the default."""
     return order.budget or await budget_of_store(database.reader, len(order.seeds))
 
 
 async def _open_run(
     database: Database, settings: Settings, order: DaemonOrder, per_day: float, now: float
 ) -> tuple[int, HasRoom | None]:
-    """Start a run, or resume one that was killed; return its id, and room.
+    """Start a run, or resume a killed one; return its id, and the page limit test.
 
     Raises:
         CrawlError: there is nothing to keep fresh.
@@ -239,7 +239,7 @@ async def _open_run(
 
 
 class _DaemonHooks(AgendaHooks):
-    """The run around the agenda of a daemon: its pacer, its service, its pool once there is one."""
+    """Connects a daemon's queue with its pacer, its service and, once attached, its pool."""
 
     def __init__(self, pacer: Pacer, service: Service) -> None:
         self._pacer = pacer
@@ -247,11 +247,11 @@ class _DaemonHooks(AgendaHooks):
         self._pool: FetchPool | None = None
 
     def attach(self, pool: FetchPool) -> None:
-        """Wake this pool from now on, and ask its frontier for hosts."""
+        """Use this pool and its frontier from now on."""
         self._pool = pool
 
     def wake(self) -> None:
-        """Begin the pool's next turn at once."""
+        """Start the pool's next turn at once."""
         if self._pool is not None:
             self._pool.wake()
 
@@ -268,7 +268,7 @@ class _DaemonHooks(AgendaHooks):
         return self._pacer.saved(now)
 
     def save(self, most: float) -> None:
-        """Save so many requests at most."""
+        """Set the number of requests that may be saved."""
         self._pacer.save(most)
 
     def allows(self, now: float) -> bool:
@@ -296,7 +296,7 @@ class _Daemon(Supervisor):
         self._service = service
         self._shard = shard
         clock = context.clock
-        # A shard has its share when it is told.
+        # A shard learns its share of the budget from the coordinator later.
         least = force.per_day if shard is None else shard.least_per_day
         self._pacer = Pacer(least, clock.now())
         hooks = _DaemonHooks(self._pacer, service)
@@ -307,7 +307,7 @@ class _Daemon(Supervisor):
             seeds=force.sites.seeds,
             choice=self,
             rng=context.rng,
-            # In virtual time the result must not depend on the order in which threads end.
+            # In virtual time, results must not depend on the order in which threads end.
             many=_MANY if isinstance(clock, SteadyClock) else inf,
             hooks=hooks,
         )
@@ -338,11 +338,11 @@ class _Daemon(Supervisor):
         )
         self._reread: Reread | None = None
         self._chores = list(self._in_order())
-        #: Observers of batches beside those that have a name.
+        #: All observers of batches that have no attribute of their own here.
         self._observers: list[Observer] = []
 
     def _in_order(self) -> Iterator[Callable[[float], Awaitable[None]]]:
-        """Yield what is due before each turn of the pool."""
+        """Yield the work to do before each turn of the pool."""
         yield self._service.turn
         if self._shard is None:
             yield enduring(self._follow_pages)
@@ -354,16 +354,16 @@ class _Daemon(Supervisor):
 
     @property
     def agenda(self) -> RecrawlAgenda:
-        """The pages in the order of their visits."""
+        """The crawl queue, ordered by the value of a visit."""
         return self.state.agenda
 
     @property
     def named(self) -> str:
-        """Return the sites that are left out, as text."""
+        """The seeds that are left out, as text."""
         return self._force.sites.named
 
     def left_out(self, urls: Sequence[str]) -> Bools:
-        """Return a mask (m,) of the pages that belong to other seeds only."""
+        """Return a mask (m,) of the pages that only belong to other seeds."""
         return self._force.sites.left_out_of(urls, self._assembly.admission.scope)
 
     def _default_of(self, force: InForce) -> DefaultBudget | None:
@@ -372,7 +372,7 @@ class _Daemon(Supervisor):
         return DefaultBudget(self.agenda, self._pacer, force.per_day)
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
-        """Visit pages, and do the upkeep every day."""
+        """Visit pages, do the daily upkeep, and return the report."""
         context, clock, pool = self._context, self._context.clock, self._pool
         started_at = clock.now()
         newest = await observations.newest(context.database.reader)
@@ -404,14 +404,14 @@ class _Daemon(Supervisor):
         requisites = self._assembly.counted_requisites()
         return replace(report, forgone=round(self._pacer.forgone, 1), requisites=requisites)
 
-    # -- what the pool and the writer ask for (:class:`Supervisor`)
+    # -- callbacks of the pool and the writer (:class:`Supervisor`)
 
     def begun(self) -> None:
-        """Tell the companions that the first turn is over."""
+        """Notify the companions of the end of the first turn."""
         self.companions.begun()
 
     async def turn(self) -> None:
-        """Do what is due, before each turn of the pool."""
+        """Do the due work before each turn of the pool."""
         clock = self._context.clock
         for chore in self._chores:
             await chore(clock.now())
@@ -420,7 +420,7 @@ class _Daemon(Supervisor):
         await self.companions.turn(clock.now())
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """Count a batch, and pass it on."""
+        """Count a batch, and pass it to the observers."""
         self._tally.add(batch)
         if self._shard is not None:
             self._shard.committed(batch)
@@ -430,7 +430,7 @@ class _Daemon(Supervisor):
         self.companions.committed(batch)
 
     async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do some work, again and again while the store is unavailable."""
+        """Do some work, and repeat it while the store is unavailable."""
         return await self._outages.endure(work)
 
     # -- the visits, day by day
@@ -468,7 +468,7 @@ class _Daemon(Supervisor):
         self._recorder.shift(by)
 
     async def _end(self) -> None:
-        """Write the last status, the estimates and what was learnt, and close the run."""
+        """Write the last status, the estimates and the ranker's snapshot, and close the run."""
         database = self._context.database
         await self.agenda.rest()
         await self._recorder.stop()
@@ -490,7 +490,7 @@ class _Daemon(Supervisor):
     # -- chores --------------------------------------------------------------------
 
     async def _heed(self, now: float) -> None:
-        """Take over what was set in a browser, and visit first what was wished there."""
+        """Apply settings made in a browser, and put the pages requested there in front."""
         if self._reread is not None:
             return
         before = self._force.settings
@@ -501,7 +501,7 @@ class _Daemon(Supervisor):
             self.reload(lambda: self._force.order)
 
     async def _follow_pages(self, now: float) -> None:
-        """Let the default budget follow the pages, and the ranker the budget."""
+        """Adapt the default budget to the number of pages, and the ranker to the budget."""
         default = self._reports.default
         if default is None or now < default.counts_at:
             return
@@ -529,14 +529,14 @@ class _Daemon(Supervisor):
     # -- reload --------------------------------------------------------------------
 
     def reload(self, reread: Reread) -> None:
-        """Read the order again when the requests under way have ended."""
+        """Read the order again after the requests under way."""
         self._reread = reread
         self._browser.begin_anew()
         self._service.reloads()
         self._pool.pause()
 
     async def _reload(self, reread: Reread) -> None:
-        """Apply the order as it is now, or go on as before."""
+        """Apply the new order, or keep the old one if it is invalid."""
         self._reread = None
         database, now = self._context.database, self._context.clock.now()
         try:
@@ -546,7 +546,7 @@ class _Daemon(Supervisor):
             ranker = ranker_of(order.policy, force.learns_by)
             await self._obey(force, now)
         except (CrawlError, PolicyError, StoreError) as error:
-            log.warning("not reloaded: %s; the daemon goes on with its old settings", error)
+            log.warning("not reloaded: %s; the daemon keeps its old settings", error)
             self._service.reloaded(done=False)
             database.answer(f"refused: {error}")
             return
@@ -569,7 +569,7 @@ class _Daemon(Supervisor):
         database.answer(done)
 
     async def _renewed(self, order: DaemonOrder, wanted: Settings) -> InForce:
-        """Return what an order and its settings put in force, with the sites of now."""
+        """Return the state for an order and its settings, still with the current sites."""
         per_day = order.budget or limited(len(self.agenda.pages) or len(order.seeds))
         learns_by = learning_budget(order, per_day)
         ranker_of(order.policy, learns_by)
@@ -579,7 +579,7 @@ class _Daemon(Supervisor):
         return InForce(order, settings, self._force.sites, per_day, learns_by)
 
     async def _obey(self, force: InForce, now: float) -> None:
-        """Let all parts go by other settings, and write them into the store."""
+        """Apply settings to all parts, and record them in the store."""
         settings, order = force.settings, force.order
         self.companions.obey(settings)
         self._network.obey(settings)
@@ -595,7 +595,7 @@ class _Daemon(Supervisor):
         self._assembly.admission.has_room = await self._context.database.write(record)
 
     async def _describe_archive(self) -> None:
-        """Write into the archive what is crawled from now on."""
+        """Describe the new settings in the archive."""
         context, force = self._context, self._force
         if context.archive is not None:
             began_at = await runs.began_at(context.database.reader, context.run_id)
@@ -604,7 +604,7 @@ class _Daemon(Supervisor):
             )
 
     def _spend(self, now: float) -> None:
-        """Go by the budget in force from now on; a shard is told its own."""
+        """Apply the budget in force; a shard gets its share from the coordinator."""
         force = self._force
         if self._reports.default is not None:
             self._reports.default.counts_at = -inf

@@ -1,10 +1,10 @@
-"""The order, the settings and the budget by which a daemon goes, and what changes them.
+"""The order, settings and budget of a daemon, and their changes at run time.
 
-That is a reload, a browser, and for a default budget the number of pages: one request a page and
-day, at most one a second. Pages that are visited at a fixed interval count as often as that, and
-each host once, for its robots.txt. While pages wait for their first visit the daemon sends one
-request a second, so that a new site is read in hours. That is two requests for each of them, and
-ten: URLs of a host that never answers cannot keep it up.
+They change by a reload, by a browser and, for a default budget, with the number of pages: one
+request per page and day, at most one a second. Pages with a fixed interval count by that interval,
+and each host counts once for its robots.txt. While pages wait for their first visit, the daemon
+sends one request a second, so that it reads a new site within hours. That rate is limited to two
+requests per waiting page plus ten, so that URLs of a host that never answers cannot keep it up.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 #: Settings that map hosts to host queues cannot change while the queues are in use.
 _OF_QUEUES: Final = ("key", "groups")
-#: Requests a day at most without an order: one a second.
+#: Upper limit of the default budget: one request a second.
 MOST_PER_DAY: Final = 86_400.0
 _FIRST: Final = 2.0
 _LEAST_FIRST: Final = 10.0
-#: A budget that differs by less is not changed.
+#: Relative changes of the budget below this are ignored.
 _MOVED: Final = 0.05
-#: What is set in a browser is looked for this often.
+#: Seconds between two checks for settings made in a browser.
 _LOOKED_FOR_S: Final = 2.0
 
 
@@ -62,7 +62,7 @@ class ChosenSites:
         return repr(sorted(self.others.roots()))
 
     def left_out_of(self, urls: Sequence[str], scope: Scope) -> Bools:
-        """Return a mask (m,) of the pages that belong to other seeds only."""
+        """Return a mask (m,) of the pages that only belong to other seeds."""
         if not self.others.roots():
             return np.zeros(len(urls), np.bool_)
         return np.array(
@@ -79,7 +79,7 @@ class ChosenSites:
 async def chosen_sites(
     connection: aiosqlite.Connection, named: Sequence[StoredSeed], settings: Settings
 ) -> ChosenSites:
-    """Return the stored seeds that are ``named``; all of them if none is."""
+    """Return the stored seeds in ``named``, or all if it is empty."""
     stored = await runs.load(connection)
     urls = {seed.url for seed in named} or {seed.url for seed in stored}
     others = [seed.root_url or seed.url for seed in stored if seed.url not in urls]
@@ -90,11 +90,11 @@ async def chosen_sites(
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The order of a daemon with its settings, the sites that it chooses, and two budgets.
+    """An order in force: its settings, its sites and two budgets.
 
     Attributes:
         per_day: requests a day.
-        learns_by: the budget by which the ranker learns.
+        learns_by: the budget with which the ranker learns.
     """
 
     order: DaemonOrder
@@ -105,13 +105,14 @@ class InForce:
 
     @property
     def of_ranker(self) -> Settings:
-        """Return the settings with the budget by which the ranker learns."""
+        """The settings with the ranker's budget."""
         return with_budget(self.settings, self.order, self.learns_by)
 
 
 def learning_budget(order: DaemonOrder, per_day: float) -> float:
-    """Return the budget by which a ranker learns: a default one is followed in steps."""
-    # A power of two: where the pages hardly change, what it has learnt serves after the next start.
+    """Return the ranker's budget: a default budget is rounded to a power of two."""
+    # Then a ranker's snapshot stays valid at the next start, unless the number of pages changed
+    # much.
     return float(2.0 ** round(log2(per_day))) if order.budget is None else per_day
 
 
@@ -123,7 +124,7 @@ def with_budget(settings: Settings, order: DaemonOrder, per_day: float) -> Setti
 
 
 def for_store(settings: Settings) -> str:
-    """Return the settings as a run's row keeps them, without those of the store itself."""
+    """Return the settings as a run's row stores them, without settings made in the browser."""
     return with_stored(settings, ()).model_dump_json()
 
 
@@ -131,7 +132,7 @@ def for_store(settings: Settings) -> str:
 
 
 def taken_over(running: Settings, wanted: Settings) -> Settings:
-    """Return the running settings with the groups that a reload can change."""
+    """Return the running settings with the wanted values of those that a reload can change."""
     keys = {name: getattr(running.politeness, name) for name in _OF_QUEUES}
     politeness = wanted.politeness.model_copy(update=keys)
     groups = {name: it for name, it in wanted.groups().items() if it.RELOADED}
@@ -155,25 +156,25 @@ def waiting_for_a_restart(running: Settings, wanted: Settings) -> str:
 
 
 class BrowserWishes:
-    """Looks for what was set in a browser, and has the pages visited that are wished for."""
+    """Checks for settings made in a browser, and queues the pages that users asked for."""
 
     def __init__(self, database: Database, agenda: RecrawlAgenda, pool: FetchPool) -> None:
         self._database = database
         self._agenda = agenda
         self._pool = pool
-        #: Wishes that were heeded, and when new ones are looked for.
+        #: Requests that were handled, and the time of the next check.
         self._heeded, self._next_at = set[SiteSetting](), -inf
 
     def begin_anew(self) -> None:
-        """Heed all wishes again: the queue begins anew."""
+        """Handle all requests again, because the crawl queue was rebuilt."""
         self._heeded = set()
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time."""
+        """Adapt to a jump of the clock."""
         self._next_at += by
 
     async def heed(self, settings: Settings, now: float) -> Settings:
-        """Heed new wishes, if it is time; return the settings with what was set."""
+        """Queue newly requested pages if a check is due; return the settings in force."""
         hosts = self._pool.frontier
         if now < self._next_at or not hosts.host_count:
             return settings
@@ -194,23 +195,23 @@ class BrowserWishes:
 
 
 async def budget_of_store(reader: aiosqlite.Connection, seeds: int) -> float:
-    """Return the requests a day for the pages of a store, and at least for its seeds."""
+    """Return the default requests per day for the pages of a store, at least one per seed."""
     return limited(max(await columns.watched(reader), seeds))
 
 
 def limited(wanted: float) -> float:
-    """Return the requests a day for so many visits a day."""
+    """Return the requests a day for this many visits, between 1 and the upper limit."""
     return min(max(1.0, wanted), MOST_PER_DAY)
 
 
 class DefaultBudget:
-    """Follows the pages of an agenda.
+    """The default budget, which follows the pages of a crawl queue.
 
     Attributes:
-        steady: requests a day once all pages were visited.
+        steady: requests a day once all pages have been visited.
         first: whether pages wait for their first visit, at one request a second.
-        waiting: how many do.
-        counts_at: when the pages are counted next.
+        waiting: the number of pages that wait.
+        counts_at: when to count the pages next.
     """
 
     def __init__(self, agenda: RecrawlAgenda, pacer: Pacer, per_day: float) -> None:
@@ -250,7 +251,7 @@ class DefaultBudget:
 
 
 def recurring(agenda: RecrawlAgenda) -> tuple[int, float]:
-    """Return how many pages are visited at a fixed interval, and how often a day in all."""
+    """Return the number of pages with a fixed interval, and their visits a day in all."""
     pages = agenda.pages
     those = (pages["gone"] == 0) & (pages["least"] == pages["most"])
     return int(np.count_nonzero(those)), float((1 / pages["most"][those]).sum())

@@ -1,4 +1,4 @@
-"""The status of a store's daemon: its last outlook, its spending, its measured freshness."""
+"""The status of a store's daemon: last status snapshot, use of the budget, measured freshness."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -34,9 +34,9 @@ class BudgetUse:
 
 
 def spent(moments: Sequence[RunProgress], since: float) -> BudgetUse:
-    """Return the spending from ``since`` to the last moment; the earliest comes first.
+    """Return the requests spent and allowed from ``since`` to the last moment.
 
-    ``moments`` go back to the last one before ``since``; spending between two of them is taken as
+    ``moments`` start with the last one before ``since``; between two moments, spending counts as
     even. Requests of a run before its first moment count as earlier than ``since``.
     """
     requests, flowed = 0.0, 0.0
@@ -50,7 +50,7 @@ def spent(moments: Sequence[RunProgress], since: float) -> BudgetUse:
 
 
 def per_minute(moments: Sequence[RunProgress], since: float) -> float:
-    """Return the requests a minute of the time in which runs went on, as :func:`spent`."""
+    """Return the requests per minute of running time; ``moments`` as for :func:`spent`."""
     began = {m.began_at: m.at for m in sorted(moments, key=attrgetter("at")) if m.at > since}
     ran_s = sum(at - max(since, began_at) for began_at, at in began.items())
     return 60 * spent(moments, since).requests / max(60.0, ran_s)
@@ -63,19 +63,19 @@ def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
 
 
 _DAY_S: Final = 86_400.0
-#: Outlooks are never further apart while a daemon runs.
+#: The longest time between two status snapshots of a running daemon.
 _HOUR_S: Final = 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonStatus:
-    """A daemon at one moment.
+    """The status of a daemon at one moment.
 
-    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` is the
-    last one; ``per_minute`` are requests of the last hour, by the minutes that it ran in it.
-    ``measured`` is by the audit sample of :data:`AUDITED_S`.
-    ``next_url`` is the URL that was next at the last outlook. ``audits`` are
-    those by which freshness was measured, for the status of several daemons together.
+    ``process`` is its process id, or None if it does not run. ``today`` begins at midnight UTC,
+    ``day`` is the last 24 hours. ``per_minute`` are the requests per minute of running time in the
+    last hour. ``measured`` is the freshness by the audit sample of :data:`AUDITED_S`. ``next_url``
+    was the next URL at the last status snapshot. ``audits`` are the audits behind ``measured``,
+    kept to merge the status of several daemons.
     """
 
     process: int | None
@@ -101,13 +101,13 @@ class DaemonStatus:
 async def daemon_status(
     connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
 ) -> DaemonStatus | None:
-    """Return the present or last status of a run's daemon; None for a crawl."""
+    """Return the current or last status of a run's daemon, or None for a crawl."""
     last = None if run is None else await runs_tables.latest_outlook(connection, run.run_id)
     if run is None or last is None:
         return None
     process = _process(db)
     if process is None:
-        # Today and the last 24 hours end when it stopped.
+        # For a stopped daemon, today and the last 24 hours end at its last snapshot.
         now = min(now, last.at)
     midnight = now // _DAY_S * _DAY_S
     moments = await runs_tables.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
@@ -132,10 +132,11 @@ async def read_status(db: Path, now: float) -> DaemonStatus | None:
 
 
 def merged(daemons: Sequence[DaemonStatus], now: float) -> DaemonStatus:
-    """Return the status of the daemons of all shards as that of one, by the audits of each, too.
+    """Return the status of the daemons of all shards as one, with their audits merged.
 
-    Means are over the captured pages, as if the sites of each shard were as important: outlooks do
-    not have the sum of importance. An audit counts for the pages of which its shard drew it.
+    Means are taken over the captured pages, as if the sites of each shard had equal importance,
+    because snapshots lack the sum of importance. Each audit is weighted by the pages per audit of
+    its shard.
     """
     coming = (it for it in daemons if it.process is not None and it.outlook.next_at > now)
     following = min(coming, key=lambda it: it.outlook.next_at, default=daemons[0])
@@ -178,7 +179,7 @@ def _median_price(outlooks: Sequence[Outlook]) -> float | None:
 
 
 def _mean(outlooks: Sequence[Outlook], name: str) -> float | None:
-    """Return the mean of an expectation over the captured pages, None where none is known."""
+    """Return the mean of an expectation over the captured pages, or None if it is unknown."""
     held = [it for it in outlooks if it.captured and getattr(it, name) is not None]
     values, pages = [getattr(it, name) for it in held], [it.captured for it in held]
     return float(np.average(values, weights=pages)) if held else None
@@ -196,7 +197,7 @@ def _measured_together(daemons: Sequence[DaemonStatus]) -> Staleness | None:
 
 
 async def measured(connection: aiosqlite.Connection, since: float) -> Staleness | None:
-    """Return the staleness of the copy by the audits since a time, None without any."""
+    """Return the staleness by the audits since a time, or None without audits."""
     return _measured(await columns.audits(connection, since))
 
 
@@ -210,7 +211,7 @@ def _process(db: Path) -> int | None:
 
 
 def _as_of(now: float, run: CrawlRun, last: Outlook, *, runs: bool) -> RunProgress:
-    """Return the spending of a run until now; its budget keeps flowing while it runs."""
+    """Return the spending of a run until now; its budget grows only while it runs."""
     more = last.budget * max(0.0, now - last.at) / _DAY_S if runs else 0.0
     return RunProgress(
         max(now, last.at), run.run_id, last.began_at, run.fetches, last.flowed + more

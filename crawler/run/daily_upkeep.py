@@ -1,4 +1,4 @@
-"""The daily upkeep of a daemon, while no page is visited."""
+"""The daily upkeep of a daemon, during which no page is visited."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A day.
+#: One day.
 EVERY_S: Final = 86_400.0
-#: Share of the budget that may go unused without a log line.
+#: Unused share of the budget that is not worth a log line.
 _UNLOGGED: Final = 0.02
-#: With more observations, learning anew takes over a minute and waits for the next start.
+#: With more observations, learning from scratch takes over a minute; it waits for the next start.
 _RELEARNT: Final = 1_000_000
 
 
 @dataclass(slots=True)
 class DailyUpkeep:
-    """Corrects verdicts by the last days' visits, and deletes old data.
+    """Corrects verdicts by later visits, and deletes old data.
 
     Attributes:
-        since: when it was done last, or when the visits began.
+        since: the time of the last upkeep, or of the first visit.
         ends_at: when the visits end.
     """
 
@@ -53,20 +53,20 @@ class DailyUpkeep:
     pool: FetchPool
     since: float
     ends_at: float = inf
-    #: Requests spent and forgone at the last report.
+    #: Requests spent and unused at the last report.
     _reported: tuple[int, float] = field(default=(0, 0.0), init=False)
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time."""
+        """Adapt to a jump of the clock."""
         self.since += by
         self.ends_at += by
 
     def until(self) -> float:
-        """Return when the pages rest next."""
+        """Return the time of the next upkeep."""
         return min(self.since + EVERY_S, self.ends_at)
 
     async def keep_up(self, force: InForce) -> None:
-        """Do all that is due after a day; may be repeated if the store was unavailable."""
+        """Do the upkeep of a day; it may be repeated if the store was unavailable."""
         context, database, now = self.context, self.context.database, self.context.clock.now()
         comparing = Grouping(lambda: self.pool.stopping)
         self._report_unused()
@@ -86,21 +86,21 @@ class DailyUpkeep:
         await self.state.agenda.learner.reweigh(await self.state.weigh())
 
     async def _relearn(self, force: InForce, moved: Sequence[int]) -> None:
-        """Learn anew from corrected verdicts, unless that would take long."""
+        """Learn from scratch with the corrected verdicts, unless that would take long."""
         if await columns.visits(self.context.database.reader) > _RELEARNT:
             await self.state.agenda.learner.inherit(moved)
             return
         await self.state.learn_anew(ranker_of(force.order.policy, force.learns_by))
 
     def _report_unused(self) -> None:
-        """Log the requests since the last report that the budget allowed and no host could take."""
+        """Log the allowed requests since the last report that no host could take."""
         pacer, (spent, forgone) = self.pacer, self._reported
         spent, forgone = pacer.spent - spent, pacer.forgone - forgone
         self._reported = pacer.spent, pacer.forgone
         if forgone >= max(1.0, _UNLOGGED * (spent + forgone)):
             log.warning(
-                "%.0f of %.0f requests of the budget were not used: no host with due pages allows "
-                "more; add sites, or lower the delay or the budget",
+                "%.0f of %.0f requests of the budget were not used: the delays of hosts with due "
+                "pages allow no more; add sites, or lower the delay or the budget",
                 forgone,
                 spent + forgone,
             )

@@ -1,4 +1,4 @@
-"""A crawl or a daemon in another program's event loop, which keeps its signals, logs and exits."""
+"""A crawl or daemon inside another program, which keeps its signals, logs and exit handling."""
 
 import asyncio
 import logging
@@ -22,9 +22,9 @@ from freshet.storage.tables import runs
 
 log = logging.getLogger(__name__)
 
-#: Hosts or URLs, one of them, or the file of a site list; without any, the sites of the store.
+#: One or several hosts or URLs, or the path of a site list; empty: the sites of the store.
 Sites: TypeAlias = Iterable[str] | str | Path
-#: Called in the event loop with the URL of each visit to a page and its result, after the commit.
+#: Called in the event loop after the commit of a page visit, with its URL and its result.
 OnVisit: TypeAlias = Callable[[str, Observation], object]
 
 
@@ -37,11 +37,11 @@ async def crawl(
     settings: Mapping[str, object] | None = None,
     config: str | Path | None = None,
 ) -> CrawlReport:
-    """Crawl as ``freshet crawl``, and return its report; called again, it goes on.
+    """Crawl like ``freshet crawl``, and return its report; a second call continues the crawl.
 
-    ``settings`` by their dotted names go before those of the environment and the file ``config``,
-    or the usual ones. Raises ValueError for a wrong site or setting (ConfigError), CrawlError
-    without a contact beyond loopback, and StoreError.
+    ``settings``, by dotted names, override the environment and the settings file ``config`` (by
+    default the usual files). Raises ConfigError (a ValueError) for an invalid setting, ValueError
+    for an invalid site, CrawlError without a contact beyond loopback, and StoreError.
     """
     chosen = await _loaded(Path(store), {"crawl.contact": contact}, settings, config)
     order = CrawlOrder(Path(store), _seeds(sites))
@@ -52,10 +52,10 @@ async def crawl(
 
 @dataclass(slots=True, eq=False)
 class Daemon:
-    """A daemon as ``freshet daemon``, to be run once: by :meth:`run`, or as a context.
+    """A daemon like ``freshet daemon``; run it once, by :meth:`run` or as a context manager.
 
-    The fields are as the arguments of :func:`crawl`. Settings of ``operation`` do not apply.
-    ``report`` is there after the end.
+    The fields are the arguments of :func:`crawl`. Settings of ``operation`` have no effect.
+    ``report`` is set at the end.
     """
 
     sites: Sites = ()
@@ -74,12 +74,12 @@ class Daemon:
     _told_to_stop: bool = field(default=False, init=False)
 
     async def run(self) -> CrawlReport:
-        """Keep pages fresh until :meth:`stop`, and return the report; raises as :func:`crawl`."""
+        """Keep pages fresh until :meth:`stop`, and return the report; raise as :func:`crawl`."""
         self._work = asyncio.create_task(self._keep())
         return await self._work
 
     async def stop(self) -> None:
-        """Take no new work, and wait until the requests under way are committed."""
+        """Start no more requests, and wait until those under way are committed."""
         self._told_to_stop = True
         if self._pool is not None:
             self._pool.stop()
@@ -133,7 +133,7 @@ async def _loaded(
     settings: Mapping[str, object] | None,
     config: str | Path | None,
 ) -> Settings:
-    """Return the settings; the scope is the store's own, unless one is given."""
+    """Return the settings; the scope is the store's, unless one is given."""
     chosen = {name: value for name, value in given.items() if value is not None}
     if store.exists():
         async with page.snapshot(store) as db:
@@ -154,7 +154,7 @@ def _seeds(sites: Sites) -> Sequence[StoredSeed]:
 
 
 def _calling(on_visit: OnVisit | None) -> Observer:
-    """Return an observer that calls back; the first exception of a callback is logged."""
+    """Return an observer that calls ``on_visit``; it logs only the first exception."""
     has_failed = False
 
     def committed(batch: Sequence[Acknowledged]) -> None:

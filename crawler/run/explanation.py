@@ -1,4 +1,4 @@
-"""The stored facts on a URL, and its next visit, as data and in words."""
+"""The stored facts on a URL and its next visit, as data and in words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -60,9 +60,9 @@ _HOUR_S = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class _Provenance:
-    """The way by which a URL became known.
+    """The origin of a URL: how it became known, and from which source.
 
-    ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds); ``source``
+    ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds). ``source``
     is the line of the site list, or the linking URL.
     """
 
@@ -74,9 +74,10 @@ class _Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RobotsView:
-    """The verdict of a host's stored robots.txt on the URL; a stale file is fetched again.
+    """The verdict of a host's stored robots.txt on the URL.
 
-    Of the files that were stored all have given this verdict ``since`` then.
+    All stored files have given this verdict ``since`` that time. A file that is not ``fresh`` is
+    fetched again before the next page.
     """
 
     verdict: RobotsVerdict
@@ -93,8 +94,9 @@ class _RobotsView:
 class Explanation:
     """All stored facts on a URL; ``known`` is None if the store does not have it.
 
-    Then ``linked_out_of_scope`` is a link to it, and ``nearest`` are similar known URLs.
-    ``pattern`` is that of a URL with parameters, ``copy_of`` the page with the same text.
+    An unknown URL may have ``linked_out_of_scope``, a link to it, and ``nearest``, similar known
+    URLs. ``pattern`` is the pattern of a URL with parameters, ``copy_of`` the page with the same
+    text.
     """
 
     url: str
@@ -133,9 +135,9 @@ async def explain(
     connection: aiosqlite.Connection, urls: Sequence[str], settings: Settings, now: float,
     *, brief: bool = False,
 ) -> Explanation:  # fmt: skip
-    """Explain the first of these canonical URLs that the store has, else the first.
+    """Explain the first of these canonical URLs that the store has, or else the first one.
 
-    ``brief`` leaves out the claims, which are looked for at every source of the store.
+    ``brief`` omits the change signals, which are read from all sources of the store.
     """
     known = await page.find(connection, urls)
     if known is None:
@@ -195,7 +197,7 @@ async def _explain_unknown(
 def _robots_view(
     host: Host, past: Sequence[RobotsRecord], url: str, settings: Settings, now: float
 ) -> _RobotsView | None:
-    """Return the verdict of a host's robots.txt; ``past`` are those that it has had."""
+    """Return the verdict of a host's robots.txt; ``past`` are its files so far, newest first."""
     record = host.robots
     if record is None:
         return None
@@ -217,7 +219,7 @@ def _robots_view(
 async def _finding(
     connection: aiosqlite.Connection, known: KnownUrl, aliases: Sequence[OtherName]
 ) -> _Provenance | None:
-    """Return how a URL was found: as a seed, else by a link, a redirect, or robots.txt."""
+    """Return how a URL was found: as a seed, or else by a link, a redirect or robots.txt."""
     if text := await page.seed_text(connection, known):
         return _Provenance("seed", text)
     link = await page.first_link(connection, known.page_id)
@@ -233,7 +235,7 @@ def _by_link(link: InLink) -> _Provenance:
 
 
 def _unlinked(known: KnownUrl) -> _Provenance | None:
-    """Return how a URL was found that robots.txt or the head of a page names, or that was tried."""
+    """Return how a URL without links was found: robots.txt names it, or feed discovery tried it."""
     how = {"sitemap": "robots.txt", "feed": "discovery"}.get(known.role)
     return _Provenance(how, None) if how else None
 
@@ -244,7 +246,7 @@ def _held_back(why: str, pattern: Throttle | None) -> str:
         return "not crawled here: it belongs to another shard of the store"
     if why == url_patterns.BY_PART:
         return (
-            f"not crawled: {why}: a part of its URL selects no content on this host, and the page "
+            f"not crawled: {why}: a part of its URL makes no difference on this host, and the page "
             "is known under another URL; a sample is visited to see if that changes "
             "(traps.min_copy_pairs = 0 turns this off)"
         )
@@ -275,12 +277,12 @@ def _when(known: KnownUrl, place: FrontierPlace | None, settings: Settings, now:
     return "due now"
 
 
-#: The beginning of the one obstacle that leaves nothing else to say.
+#: Start of the obstacle that makes all other facts irrelevant.
 _FORBIDDEN: Final = "robots.txt forbids"
 
 
 def obstacle(robots: _RobotsView | None, host: HostState | None, now: float) -> str | None:
-    """Return the obstacle to a visit, or None."""
+    """Return what prevents a visit, or None."""
     if robots is not None and robots.standing == "unreachable":
         return f"its host is not visited while robots.txt is unreachable: {robots.reason}"
     if robots is not None and not robots.verdict.allowed:
@@ -293,16 +295,16 @@ def obstacle(robots: _RobotsView | None, host: HostState | None, now: float) -> 
 
 # -- the forecast in sentences -----------------------------------------------
 
-#: Expected new pages from which on they are mentioned.
+#: Smallest number of expected new pages that is mentioned.
 _WORTH_TELLING: Final = 0.05
 
 
 def sentences(
     it: PageForecast, now: float, *, obstacle: str | None, is_running: bool
 ) -> Iterator[str]:
-    """Yield the forecast in sentences; ``obstacle`` keeps the page from being visited now."""
+    """Yield the forecast in sentences; ``obstacle`` is what prevents a visit now."""
     if it.excluded_by is not None:
-        yield f"Not visited: the rule for {it.excluded_by} says never."
+        yield f"Not visited: the [[sites]] table {it.excluded_by} sets never = true."
         return
     if obstacle is not None and obstacle.startswith(_FORBIDDEN):
         yield f"{obstacle}. It is not visited."
@@ -324,7 +326,7 @@ def sentences(
 
 
 def _of_host(it: PageForecast) -> Iterator[str]:
-    """Yield what politeness allows at the page's host, and how fresh its copies were."""
+    """Yield what politeness allows at the page's host."""
     if it.capped is not None:
         yield (
             f"Its host allows {amount(it.capped.most)} visits a day; "
@@ -376,12 +378,12 @@ def change_rate(rate: Rate) -> str:
     return f"It changes {rhythm(rate.per_day)} ({comparisons})."
 
 
-#: A rate is told from when its 90 % interval is narrower than this ratio.
+#: A rate is shown if its 90 % interval is narrower than this ratio.
 _TELLING_RATIO: Final = 30.0
 
 
 def is_vague(rate: Rate) -> bool:
-    """Return whether it is too early to tell a rate to people."""
+    """Return whether a rate is too uncertain to show."""
     return not rate.compared or rate.upper > _TELLING_RATIO * rate.lower
 
 
@@ -389,7 +391,7 @@ def _visited(it: PageForecast, last: LastVisit, ago: str) -> str:
     found = {"new": "fetched for the first time", "changed": "found changed"}
     what = found.get(last.kind, "found unchanged")
     if last.reason == REBASED:
-        what = "read in another way than before, and not compared as its last bytes are not kept,"
+        what = "extracted in another way than before, and not compared as its last bytes are gone,"
     why = ""
     if last.drawn:
         why = ", by a spot check"
@@ -404,9 +406,9 @@ def _chance(stale: float) -> str:
 
 def _basis(it: PageForecast) -> str:
     if it.claimed:
-        return ", by its change signals, which have proved right"
+        return ", by its change signals, which have been reliable"
     rhythm = ", by the rhythm of its site" if it.clocked else ""
-    return rhythm if it.claimed is None else f"{rhythm}; its change signals have proved unreliable"
+    return rhythm if it.claimed is None else f"{rhythm}; its change signals have been unreliable"
 
 
 def _why(last: LastVisit) -> str:
@@ -436,13 +438,13 @@ def _value(it: PageForecast) -> Iterator[str]:
     elif it.planned is not None:
         yield _plan(it)
     elif _is_overdue(it):
-        yield f"A rule asks for a visit every {_days(it.most_days)}: it is overdue and comes first."
+        yield f"The settings ask for a visit every {_days(it.most_days)}: it is overdue, so first."
     elif it.estimated_at is not None:
         yield from _worth(it)
 
 
 def _worth(it: PageForecast) -> Iterator[str]:
-    """Yield what makes up the value of a visit."""
+    """Yield what determines the value of a visit."""
     if it.worth is None:
         if not it.captured:
             yield "Without a copy, it is chosen by its importance and its days of waiting."
@@ -456,13 +458,13 @@ def _worth(it: PageForecast) -> Iterator[str]:
         yield f"A visit is expected to find {amount(it.reveals)} new pages."
 
 
-#: By what is thought of whether its signals tell of every change.
+#: By whether its change signals are considered complete.
 _SIGNALS: Final[dict[Completeness, str]] = {
-    "learnt": "Its signals have told of nearly every change: visits answer them.",
-    "set": "Its signals tell of every change, as its table of sites says: visits answer them.",
-    "doubted": "Its table of sites says that its signals are complete, but it is visited as if "
-    "there were none: no source speaks of it, or one has missed too much.",
-    "not used": "Its table of sites says that its signals are complete; the policy judges them by "
+    "learnt": "Its signals have reported nearly every change, so visits follow them.",
+    "set": "Its [[sites]] table sets its signals as complete, so visits follow them.",
+    "doubted": "Its [[sites]] table sets its signals as complete, but visits ignore that: no "
+    "source reports this page, or one has missed too many changes.",
+    "not used": "Its [[sites]] table sets its signals as complete; the policy judges them by "
     "itself.",
 }
 
@@ -480,9 +482,9 @@ def _is_overdue(it: PageForecast) -> bool:
 
 def _due(it: PageForecast, now: float) -> Iterator[str]:
     if it.captured and it.least_days and it.least_days != it.most_days:
-        yield f"A rule keeps visits at least {_days(it.least_days)} apart."
+        yield f"The settings keep visits at least {_days(it.least_days)} apart."
     if it.captured and it.most_days is not None and not _is_overdue(it):
-        yield f"A rule asks for a visit every {_days(it.most_days)}."
+        yield f"The settings ask for a visit every {_days(it.most_days)}."
     if it.due_in_days is None:
         yield from _not_due(it, now)
         return
@@ -499,8 +501,8 @@ def _not_due(it: PageForecast, now: float) -> Iterator[str]:
         yield f"It is not visited before {moment(it.not_before, now)}."
     elif it.price is not None and it.worth is not None:
         yield (
-            f"Under {_budget(it)} it is not visited now: other pages change more for what a "
-            "visit costs. A spot check may visit it."
+            f"With {_budget(it)} it is not visited now: other pages change more for the cost of a "
+            "visit. A spot check may visit it."
         )
 
 
@@ -539,7 +541,7 @@ async def read(
 def outlook_of(
     it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: Path
 ) -> Iterator[str]:
-    """Yield what is to come for a URL of the store at ``db``, in paragraphs."""
+    """Yield the next visit of a URL of the store at ``db``, in paragraphs."""
     if ahead is None:
         yield it.outlook
     else:
@@ -551,7 +553,7 @@ def outlook_of(
 
 
 def facts_of(it: Explanation) -> dict[str, Mapping[str, Cell]]:
-    """Return facts on a URL by title and name; None: there is none."""
+    """Return facts on a URL by title and name; None values are unknown."""
     found = dict[str, Mapping[str, Cell]]()
     if it.known is None:
         link = it.linked_out_of_scope
@@ -597,7 +599,7 @@ def _doubt(doubt: Doubt | None) -> str | None:
 
 
 def _wish(wish_s: float | None) -> str | None:
-    """Return the wish of Cache-Control or Expires, which is shown only."""
+    """Return the lifetime in Cache-Control or Expires; it is only shown."""
     if wish_s is None:
         return None
     return f"reuse for {span(wish_s)}" if wish_s else "revalidate every time"

@@ -1,7 +1,7 @@
 """Forecast of one page: its change rate, the value of a visit, and the time of the next one.
 
-Read from the daemon's last estimate of the page and from the page's own rows; no estimate is made
-anew.
+It is read from the daemon's last estimate of the page and from the page's rows; nothing is
+estimated again.
 """
 
 import json
@@ -39,14 +39,14 @@ from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import hosts, near_duplicates, observations, runs
 
 _DAY_S: Final = 86_400.0
-#: Signals tell of every change, as is learnt or set; visits do not bear out what is set; the policy
-#: has an opinion of its own.
+#: Whether signals report every change: as learnt, or as set; "doubted": set, but not confirmed by
+#: visits; "not used": the policy judges signals by itself.
 Completeness: TypeAlias = Literal["learnt", "set", "doubted", "not used"]
-#: Observations that are searched for the last ones of one kind in a row.
+#: Observations that are read to count the last ones of one kind in a row.
 _OBSERVATIONS: Final = 40
-#: Largest difference of two equal times, in seconds.
+#: Two times are equal up to this difference, in seconds.
 _SAME_S: Final = 1.0
-#: Stands for the estimate of a page without a valuation.
+#: The estimate of a page without a valuation.
 _NOT_VALUED: Final = Estimate(
     page_id=0, at=0.0, visited_at=0.0, rate=0.0, low=0.0, high=0.0, hazard=0.0, importance=0.0
 )
@@ -64,9 +64,9 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastVisit:
-    """The result of the last visit, which came ``in_a_row``; ``drawn`` for the audit sample.
+    """The last visit; its kind occurred ``in_a_row``. ``drawn``: it was an audit.
 
-    ``worth`` is the page's worth when it was chosen, None if it is not known.
+    ``worth`` is the value of the visit when it was chosen, or None if that is unknown.
     """
 
     at: float
@@ -82,20 +82,22 @@ class LastVisit:
 class PageForecast:
     """The forecast of a page by the daemon of the last run; None where a value does not apply.
 
-    ``estimated_at`` is the time of the daemon's last valuation; None: there is none since the last
-    visit, and values that follow from one are None. ``stale`` is the probability that the page has
-    changed since its visit or discovery ``age_days`` ago; ``clocked``: it follows the rhythm of the
-    site; ``claimed``: it follows change signals (None: there are none, or they are ignored).
-    ``signals`` says whether they tell of every change (None: neither learnt nor set).
-    ``least_days`` and ``most_days`` are the bounds of the rules between two visits; ``excluded_by``
-    is the pattern of the rule that forbids visits; the page may be visited from ``not_before``
-    (Unix seconds) on. Under an index policy ``worth`` is the value of a visit at ``estimated_at``,
-    and ``price`` the least value of visited pages; a rate policy plans ``planned`` visits a day.
-    ``reveals`` are the new pages that a visit is expected to find. An
-    ephemeral source has ``arrival_rate`` new items a day, which lose half of their worth in
-    ``half_life_hours``; that and ``item_worth``, relative to what is set, are ``learnt_from`` so
-    many openings (None: set). Its ``urgent`` items are fetched at once. ``capped`` is the page's
-    host queue if more visits are wanted there than politeness allows. ``searched`` says what its
+    ``estimated_at`` is the time of the daemon's last valuation, or None if the page was visited
+    since; then all values that depend on one are None. ``stale`` is the probability that the page
+    has changed since its visit or discovery ``age_days`` ago. ``clocked``: it follows the rhythm of
+    its site. ``claimed``: it follows change signals (None: it has none, or they are ignored).
+    ``signals`` is whether they report every change (None: neither learnt nor set).
+
+    ``least_days`` and ``most_days`` limit the interval between two visits. ``excluded_by`` is the
+    match of the [[sites]] table that forbids visits. The page may be visited from ``not_before``
+    (Unix seconds) on. Under an index policy, ``worth`` is the value of a visit at ``estimated_at``,
+    and ``price`` the least value of visited pages; a rate policy plans ``planned`` visits a day. A
+    visit is expected to find ``reveals`` new pages.
+
+    An ephemeral source has ``arrival_rate`` new items a day, which lose half of their value in
+    ``half_life_hours``; that and ``item_worth``, relative to the setting, are ``learnt_from`` this
+    many clicks (None: set). Its ``urgent`` items are fetched at once. ``capped`` is the page's host
+    queue if politeness allows fewer visits there than are wanted. ``searched`` describes what its
     changes mean to searchers.
     """
 
@@ -130,9 +132,9 @@ class PageForecast:
 
 
 async def daemon_settings(db: aiosqlite.Connection) -> Settings | None:
-    """Return the settings of the last run, if a daemon's, with what the store keeps of sites.
+    """Return the settings of the last run if it is a daemon's, with stored settings of sites.
 
-    None for another run, or one of a version with other settings.
+    Return None for a crawl, or for a run of a version with other settings.
     """
     text = await runs.settings_of_latest(db)
     said = json.loads(text) if text else {}
@@ -146,7 +148,7 @@ async def daemon_settings(db: aiosqlite.Connection) -> Settings | None:
 
 
 async def rate_of(connection: aiosqlite.Connection, page_id: int) -> Rate:
-    """Estimate the change rate of a page from its own visits alone."""
+    """Estimate the change rate of a page from its own visits only."""
     visits = await columns.visit_columns(connection, page_id)
     at = visits.at / _DAY_S
     spans = np.diff(at, prepend=at[:1])
@@ -164,8 +166,8 @@ async def forecast_page(
 ) -> PageForecast | None:
     """Forecast a page; None if the last run was a crawl, or the page is held back.
 
-    ``brief`` leaves out what reads much of the store: the origin of its importance, what its
-    changes mean to searchers, and what a source's items are learnt from.
+    ``brief`` omits values that need much of the store: the origin of the importance, the meaning of
+    changes to searchers, and the source of an ephemeral source's values.
     """
     run = await runs.latest(connection)
     settings = await daemon_settings(connection)
@@ -233,29 +235,29 @@ class _Known:
 
     @property
     def is_valued(self) -> bool:
-        """True if the valuation holds: one before the last visit is outdated."""
+        """True if the valuation is not older than the last visit."""
         noted, last = self.noted, self.last
         return noted is not None and (last is None or noted.visited_at >= last.at - _SAME_S)
 
     @property
     def valued(self) -> Estimate:
-        """The valuation that holds, or one of nothing."""
+        """The current valuation, or :data:`_NOT_VALUED`."""
         return self.noted if self.noted is not None and self.is_valued else _NOT_VALUED
 
     @property
     def paid(self) -> LastVisit | None:
-        """The last visit with its worth, where that is known."""
+        """The last visit with its value, if that is known."""
         paid = self.valued.paid
         return self.last if self.last is None or paid is None else replace(self.last, worth=paid)
 
     @property
     def reveals(self) -> float:
-        """Return the new pages that a visit is expected to find."""
+        """The number of new pages that a visit is expected to find."""
         return self.valued.reveals if self.captured else 0.0
 
     @property
     def planned(self) -> float | None:
-        """Return the visits a day by the plan of a rate policy."""
+        """The visits a day that a rate policy plans."""
         return self.valued.planned if self.captured else None
 
     def better(self, own: Rate) -> Rate:
@@ -275,7 +277,7 @@ class _Known:
         return -expm1(-hazard)
 
     def due_in_days(self, not_before: float | None, now: float) -> float | None:
-        """Return the days until the next visit, which does not come before a time."""
+        """Return the days until the next visit, which is not before a time."""
         due_at = _due_at(self.noted, None if self.is_valued else self.last)
         if due_at is None:
             return None
@@ -289,7 +291,7 @@ def _if_later(time: float | None, now: float) -> float | None:
 async def _not_before(
     connection: aiosqlite.Connection, page_id: int, valued: Estimate
 ) -> float | None:
-    """Return the time before which a page is not visited: its next try, or its valuation's."""
+    """Return the time before which a page is not visited: by its retry, or its valuation."""
     place = await page_queries.frontier_place(connection, page_id)
     if place is None or not place.attempt:
         return valued.not_before
@@ -297,14 +299,14 @@ async def _not_before(
 
 
 async def _seed(connection: aiosqlite.Connection, url: str, host: Host) -> StoredSeed | None:
-    """Return the line of the site list that speaks of a page."""
+    """Return the line of the site list that covers a page."""
     listed = await runs.load(connection)
     row = int(speaking([url], np.zeros(1, np.intp), [host.origin], listed)[0])
     return listed[row] if row >= 0 else None
 
 
 def _bounds(sites: Sites, url: str) -> tuple[str | None, float, float | None]:
-    """Return the rule that forbids visits, and the least and most days between two."""
+    """Return the match that forbids visits, and the shortest and longest interval in days."""
     excluding, least, most = (sites.ruling(url, it) for it in ("never", "least_days", "most_days"))
     return (
         excluding.match if excluding is not None and excluding.never else None,
@@ -314,7 +316,7 @@ def _bounds(sites: Sites, url: str) -> tuple[str | None, float, float | None]:
 
 
 def _signals(sites: Sites, url: str, name: str, *, claimed: bool | None) -> Completeness | None:
-    """Return what is thought of whether signals tell of every change of a page."""
+    """Return whether signals are considered to report every change of a page."""
     table = sites.ruling(url, "signals")
     is_set = table is not None and table.signals == "complete"
     if isinstance(policy.load(name), SiteClock):
@@ -329,7 +331,7 @@ def _price(outlook: Outlook | None) -> float | None:
 
 
 def _capped(outlook: Outlook | None, queue: str) -> CappedQueue | None:
-    """Return the host queue, if more visits are wanted there than politeness allows."""
+    """Return the host queue if politeness allows fewer visits there than are wanted."""
     capped = () if outlook is None else outlook.capped
     return next((it for it in capped if it.queue == queue), None)
 
@@ -337,7 +339,7 @@ def _capped(outlook: Outlook | None, queue: str) -> CappedQueue | None:
 async def _searched(
     connection: aiosqlite.Connection, page_id: int, host: Host, said: DaemonSettings, now: float
 ) -> str | None:
-    """Return what the changes of a page mean to searchers."""
+    """Return a sentence on what the changes of a page mean to searchers."""
     if (known := interests()) is None:
         return None
     decides = said.policy == "search_quality"
@@ -345,14 +347,14 @@ async def _searched(
 
 
 def _due_at(noted: Estimate | None, later: LastVisit | None) -> float | None:
-    """Return when a visit is due; after a ``later`` one as long as after that of the valuation."""
+    """Return when a visit is due; a ``later`` visit gets the same delay as the valued one."""
     if noted is None or noted.due_at is None or later is None:
         return noted.due_at if noted else None
     return None if noted.paid is None else later.at + noted.due_at - noted.visited_at
 
 
 async def _last(connection: aiosqlite.Connection, page_id: int) -> LastVisit | None:
-    """Return the last visit of a page, without its worth."""
+    """Return the last visit of a page, without its value."""
     past = await page_queries.observations(connection, page_id, _OBSERVATIONS)
     if not past:
         return None
@@ -372,7 +374,7 @@ async def _last(connection: aiosqlite.Connection, page_id: int) -> LastVisit | N
 async def _learnt(
     connection: aiosqlite.Connection, page_id: int, url: str, settings: Settings, sites: Sites
 ) -> tuple[float | None, float]:
-    """Return what a source's items were learnt from, and their worth; None: it is said or set."""
+    """Return the clicks that a source's items were learnt from (None: set), and their value."""
     ids, none = np.array([page_id]), np.zeros(1)
     listed = ImportanceData("list", await runs.load(connection)).half_lives(ids, [url])
     if 0 < terms([url], none.astype(np.intp), none, sites, listed).half_life_days[0] < inf:
@@ -402,7 +404,7 @@ async def _of_site(
     connection: aiosqlite.Connection, page_id: int, url: str, *, host: Host, said: DaemonSettings,
     noted: Estimate | None,
 ) -> Importance:  # fmt: skip
-    """Return the importance of a page by its site's, and by what divides that."""
+    """Return the importance of a page by its site's importance and its share of it."""
     copies, is_whole = await near_duplicates.sharing(connection, page_id)
     parts = 1 if is_whole else 1 + copies
     seed = None if said.importance == "constant" else await _seed(connection, url, host)

@@ -1,35 +1,33 @@
-"""The hooks of extensions, by which a package adds to Freshet.
+"""The hooks of extensions: entry points by which a package adds to Freshet.
 
 Each hook is a group of entry points in the metadata of any installed package. Freshet's own
-extensions, the folders of ``crawler/extensions``, use the same ones (``pyproject.toml``):
+extensions, the folders of ``crawler/extensions``, use the same groups (``pyproject.toml``):
 
 - ``freshet.companions``: an :class:`Accompanying`, which runs beside a crawl or a daemon;
 - ``freshet.settings``: a table of the settings by its name
-  (:class:`freshet.config.settings.SettingsGroup`), with a
-  ``defaults.toml`` in the same folder; ``settings.group(TYPE)`` gives its values;
+  (:class:`freshet.config.settings.SettingsGroup`), with a ``defaults.toml`` in the same folder;
+  ``settings.group(TYPE)`` returns its values;
 - ``freshet.tables``: tables in the store, with migrations
   (:class:`freshet.storage.extensions.Tables`);
 - ``freshet.verbs``: verbs of the command (:class:`freshet.crawler.cli.verbs.Verb`);
 - ``freshet.dashboards``: a function that makes :class:`freshet.crawler.service.http.HtmlPages`;
-- ``freshet.pages``: a page of the dashboard, of a function that makes an
+- ``freshet.pages``: a page of the dashboard: a function that makes an
   :class:`freshet.crawler.extensions.dashboard.request.ExtensionPage`;
-- ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
+- ``freshet.comparisons``: a :class:`Comparing`, with which ``freshet replay`` compares policies;
 - ``freshet.recorders``: a function of the settings that makes a
   :class:`freshet.storage.extensions.Recording`, which writes rows in the transactions of visits;
-- ``freshet.fetchers``: a :class:`freshet.crawler.run.network.Fetching`, whose fetcher stands around
-  ours: it renders pages, signs requests, or answers them by itself;
+- ``freshet.fetchers``: a :class:`freshet.crawler.run.network.Fetching`, whose fetcher wraps the
+  built-in one: it renders pages, signs requests, or answers them itself;
 - ``freshet.formats``: a :class:`freshet.crawler.reduce.formats.Format` of bodies;
 - ``freshet.sharding``: a function that runs a crawl or a daemon on all shards of a store, like
-  ``run_sharded`` of the extension shards (:class:`RunShard` is what each of them sees);
-- ``freshet.indexes``: :class:`freshet.crawler.run.wiring.Indexing`, which keeps an index of
-  pages
-  by their text;
+  ``run_sharded`` of the extension shards (each run sees its shard as a :class:`RunShard`);
+- ``freshet.indexes``: a :class:`freshet.crawler.run.wiring.Indexing`, a text index of pages;
 - ``freshet.searches``: a :class:`Searching`, which finds pages by words;
-- ``freshet.routes``: a function that makes an :class:`Answering`, which answers programs;
-- ``freshet.audiences``: :class:`freshet.crawler.read.lists.Audiences`, who arrange lists, and note
-  them;
-- ``freshet.interests``: :class:`freshet.crawler.run.importance.Interests`, which say what pages are
-  worth to readers;
+- ``freshet.routes``: a function that makes an :class:`Answering`: HTTP routes for programs;
+- ``freshet.audiences``: :class:`freshet.crawler.read.lists.Audiences`, which arrange result lists
+  and record clicks on them;
+- ``freshet.interests``: :class:`freshet.crawler.run.importance.Interests`, which learn the value of
+  pages to readers;
 - ``freshet.meters``: a measure of search quality, for the extension search
   (:class:`freshet.crawler.extensions.search.tables.Metering`);
 - ``freshet.status``: a :class:`StatusPart` of ``freshet status`` and of the dashboard, by its key;
@@ -41,15 +39,15 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.connectors``: a function that opens a target of ``freshet sync`` by the scheme of its
   address, for the extension connectors
   (:class:`freshet.crawler.extensions.connectors.targets.Target`);
-- ``freshet.visit_costs``: a :class:`freshet.crawler.run.capacities.VisitCosts`, what visits to
-  hosts cost;
-- ``freshet.signals``: a :class:`freshet.crawler.signals.headers.SignalReader`, which reads of
-  responses when pages changed;
+- ``freshet.visit_costs``: a :class:`freshet.crawler.run.capacities.VisitCosts`, the cost of visits
+  to hosts;
+- ``freshet.signals``: a :class:`freshet.crawler.signals.headers.SignalReader`, which reads change
+  signals from responses;
 - ``freshet.policies``: a policy (:mod:`freshet.scheduler.policy`).
 
-The hook of a one-shot crawl is loaded by every crawl: its module imports what it needs when it is
-needed. Of an extension that is missing the crawler says nothing; a store that it wrote is read and
-written on, and it finds its tables again later.
+Every crawl loads the hooks that a one-shot crawl uses, so their modules should import lazily. A
+missing extension causes no message; its store stays readable and writable, and the extension finds
+its tables when it is installed again.
 """
 
 from __future__ import annotations
@@ -85,17 +83,18 @@ if TYPE_CHECKING:
     from freshet.storage.records import Acknowledged, FetchResult
 
 
-#: Entry points that give :class:`Accompanying`.
+#: Entry points of :class:`Accompanying`.
 COMPANIONS: Final = "freshet.companions"
 
 
 class Companion:
-    """Runs beside the visits of one crawl or daemon; by itself it does nothing.
+    """Work beside the visits of one crawl or daemon; the base class does nothing.
 
-    The calls come in the order of these methods; ``obey`` may come at any time after ``start``.
+    The methods are called in the order of their definition; ``obey`` may be called at any time
+    after ``start``.
     """
 
-    #: The address at which it listens, for the log, or "".
+    #: The address on which it listens, for the log, or "".
     listens: str = ""
 
     async def start(
@@ -103,68 +102,68 @@ class Companion:
     ) -> None:
         """Begin, before the first visit.
 
-        ``importances`` returns how much pages are worth to a daemon; a crawl has none.
+        ``importances`` returns the importance of pages to a daemon; for a crawl it is None.
 
         Raises:
-            CrawlError: it cannot begin as the settings say.
+            CrawlError: it cannot work with the settings.
         """
 
     def begun(self) -> None:
-        """Note that the first turn of the pool is over."""
+        """React to the end of the pool's first turn."""
 
     async def turn(self, now: float) -> None:
-        """Do what is due, before each turn of the pool: in a daemon at least once a minute."""
+        """Do the due work before each turn of the pool; in a daemon at least once a minute."""
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """Take note of entries that are in the store now."""
+        """Observe entries that have been committed."""
 
     def obey(self, settings: Settings) -> None:
-        """Go by other settings from now on, which a daemon has read again.
+        """Apply the settings that a daemon has read again.
 
         Raises:
-            CrawlError: it cannot; nothing has changed then.
+            CrawlError: the settings cannot be applied; nothing has changed.
         """
 
     async def stop(self) -> None:
-        """Take no more work: the visits have ended, but the store is still written."""
+        """Start no more work: the visits have ended, but the store is still written."""
 
     async def finish(self, told_to_stop: asyncio.Event) -> None:
-        """Do what is left, for half a minute or until told to stop."""
+        """Do the remaining work, for half a minute or until told to stop."""
 
     async def close(self) -> None:
-        """Give back what is held; the last call, whatever happened."""
+        """Release all resources; this is always the last call."""
 
 
 class Accompanying(Protocol):
-    """Makes the companion of a run: a module with these functions, or an object."""
+    """Factory of a run's companion: a module with these functions, or an object."""
 
     def check(self, settings: Settings) -> None:
-        """Raise CrawlError where settings cannot be obeyed; no store is open yet."""
+        """Raise CrawlError if the settings cannot be applied; no store is open yet."""
 
     def accompany(self, context: RunContext, network: Network) -> Companion | None:
-        """Return the companion of a run, which has not begun yet; None if it needs none."""
+        """Return the companion of a run that has not begun, or None if it needs none."""
 
 
-#: Entry points that give :class:`Searching`; the first one is used.
+#: Entry points of :class:`Searching`; the first one is used.
 SEARCHES: Final = "freshet.searches"
 
 
 class Searching(Protocol):
-    """Finds pages by words, for :meth:`freshet.Store.search`: a module, or an object."""
+    """Search for :meth:`freshet.Store.search`: a module with this function, or an object."""
 
     async def found(
         self, library: Library, settings: Settings, asked: SearchRequest
     ) -> tuple[list[SearchResult], dict[int, str]]:
-        """Return the pages that match best, and which shards could not be searched, and why.
+        """Return the best matches, and the shards that could not be searched with the reason.
 
         Raises:
             StoreError: the store has no index.
-            UsageError: the query cannot be read.
+            UsageError: the query is invalid.
         """
 
 
 class SearchRequest(NamedTuple):
-    """A search as it was typed, with further conditions; ``now`` in Unix seconds."""
+    """A query as typed, with more conditions; ``now`` in Unix seconds."""
 
     query: str
     now: float
@@ -176,37 +175,37 @@ class SearchRequest(NamedTuple):
 
 
 def searching() -> Searching:
-    """Return what searches; raises UsageError without an extension that does."""
+    """Return the search extension; raise UsageError without one."""
     for each in loaded(SEARCHES).values():
         found: Searching = each
         return found
-    raise UsageError("nothing here can search: the extension search is missing")
+    raise UsageError("search needs the extension search, which is not installed")
 
 
-#: Entry points that give a function of a :class:`freshet.crawler.read.api.StoreApi` and the
-#: settings, which returns :class:`Answering`.
+#: Entry points of functions that make an :class:`Answering` from a
+#: :class:`freshet.crawler.read.api.StoreApi` and the settings.
 ROUTES: Final = "freshet.routes"
 
 
 class Answering(Protocol):
-    """Answers programs over HTTP, beside ``/v1`` of the core.
+    """HTTP routes for programs, in addition to the core's ``/v1``.
 
-    The folder of its module has an ``openapi.toml``: its ``paths`` and ``components.schemas``.
+    The folder of its module has an ``openapi.toml`` with ``paths`` and ``components.schemas``.
     """
 
     @property
     def routes(self) -> Iterable[web.AbstractRouteDef]:
-        """The routes, as aiohttp has them: ``[web.get("/v1/search", self.search)]``."""
+        """The routes for aiohttp: ``[web.get("/v1/search", self.search)]``."""
 
 
-#: Entry points that give :class:`Comparing`; the first one is used.
+#: Entry points of :class:`Comparing`; the first one is used.
 COMPARISONS: Final = "freshet.comparisons"
 
 
 class ComparisonRequest(NamedTuple):
-    """A comparison that is asked for: budgets a day, and where its result goes.
+    """A comparison of policies: budgets in requests a day, and where results go.
 
-    The policies see the share ``shown`` of the time before they are judged.
+    Policies see the share ``shown`` of the time before they are scored.
     """
 
     budgets: Sequence[float]
@@ -217,22 +216,22 @@ class ComparisonRequest(NamedTuple):
 
 
 class Comparing(Protocol):
-    """Compares policies on the past of a store: a module with these functions, or an object."""
+    """Compares policies on the history of a store: a module with these functions, or an object."""
 
     @property
     def DEFAULT_POLICIES(self) -> Sequence[str]:  # noqa: N802 - a constant of a module
-        """The policies that are compared where none is named."""
+        """The policies that are compared by default."""
 
     def check(self, plots: Path | None, parquet: Path | None) -> None:
-        """Exit with one line where results could not be written to these folders."""
+        """Exit with one line if results cannot be written to these folders."""
 
     def compare(
         self, store: Path, policies: Sequence[str], settings: Settings, asked: ComparisonRequest
     ) -> None:
-        """Compare them, print the result, and write the files."""
+        """Compare policies, print the result, and write the files."""
 
 
-#: Entry points that give :class:`StatusPart`; the name is the key in JSON.
+#: Entry points of :class:`StatusPart`; the name is the key in JSON.
 STATUS: Final = "freshet.status"
 
 
@@ -251,63 +250,63 @@ class StatusPart(Protocol):
         """Return the state in a store: dataclasses, lists and plain values."""
 
     def merged(self, found: Iterable[Any]) -> Any:
-        """Return the state in several stores together, each as :meth:`read` returned it."""
+        """Return the merged state of several stores, each as returned by :meth:`read`."""
 
     def lines(self, state: Any) -> Mapping[str, str | None]:
-        """Return what the verb says of it among the figures of the store, by their names."""
+        """Return lines that the verb shows among the figures of the store, by name."""
 
     def table(self, state: Any) -> StatusTable | None:
-        """Return a table that the verb shows of it."""
+        """Return a table that the verb shows, or None."""
 
     def troubles(self, state: Any) -> Iterable[tuple[str, str]]:
-        """Return what an operator has to know, each with what to do."""
+        """Return problems for the operator, each with what to do."""
 
 
 def status_parts() -> dict[str, StatusPart]:
-    """Return the parts of the status that extensions add."""
+    """Return the status parts of extensions."""
     return loaded(STATUS)
 
 
 async def parts_of(db: Reader) -> dict[str, Any]:
-    """Return the state of all extensions in a store, by their keys."""
+    """Return the state of all extensions in a store, by key."""
     return {name: await part.read(db) for name, part in status_parts().items()}
 
 
 def merged_parts(stores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the state of all extensions in several stores together."""
+    """Return the merged state of all extensions in several stores."""
     return {
         name: part.merged([each[name] for each in stores]) for name, part in status_parts().items()
     }
 
 
-#: Entry points that give :class:`Checking`.
+#: Entry points of :class:`Checking`.
 CHECKS: Final = "freshet.checks"
 
 
 class Checking(Protocol):
-    """Adds steps to ``freshet check``: a function."""
+    """Function that adds steps to ``freshet check``."""
 
     async def __call__(
         self, parser: Parser, settings: Settings, page: FetchedPage
     ) -> Sequence[tuple[str, str, str]]:
-        """Return steps: the name of each, its answer in a word, and the reason."""
+        """Return steps: name, result in a word, and reason."""
 
 
-#: Entry points that give :class:`Examining`.
+#: Entry points of :class:`Examining`.
 EXAMINATIONS: Final = "freshet.examinations"
 
 
 class Examining(Protocol):
-    """Adds findings to ``freshet doctor``: a function."""
+    """Function that adds findings to ``freshet doctor``."""
 
     async def __call__(
         self, settings: Settings, now: float
     ) -> Sequence[tuple[str, Literal["fine", "warning", "problem"], str, str | None]]:
-        """Return findings: the name of each, how it stands, what was found, and what to do."""
+        """Return findings: name, result, what was found, and what to do."""
 
 
 class FetchedPage(NamedTuple):
-    """A page that was just fetched, with the blocks of its text."""
+    """A page that was just fetched, with its text blocks."""
 
     url: str
     result: FetchResult
@@ -315,18 +314,18 @@ class FetchedPage(NamedTuple):
 
 
 class RunShard(Protocol):
-    """A shard of a store, as the crawl or daemon that visits its pages sees it."""
+    """A shard of a store, as seen by the crawl or daemon that visits its pages."""
 
     @property
     def number(self) -> int:
-        """Its number, from 0 on."""
+        """Its number, counted from 0."""
 
     @property
     def least_per_day(self) -> float:
-        """Requests a day of a daemon before it was told its share of the budget."""
+        """Requests per day of a daemon until it gets its share of the budget."""
 
     def is_ours(self, at_origin: str) -> bool:
-        """Return whether it visits the pages of an origin."""
+        """Return whether this shard visits the pages of an origin."""
 
     def may_get_more(self) -> bool:
         """Return whether another shard may still find pages of this one."""
@@ -342,26 +341,26 @@ class RunShard(Protocol):
         state: DaemonState | None = None,
         reload: Callable[[Reread], None] | None = None,
     ) -> None:
-        """Work with these parts of a run from its first turn on."""
+        """Work with these parts of a run, from its first turn on."""
 
     async def turn(self) -> None:
-        """Do what is due, before each turn of the pool."""
+        """Do the due work before each turn of the pool."""
 
     def committed(self, batch: Sequence[Acknowledged], /) -> None:
-        """Observe a batch that is in the store now."""
+        """Observe a committed batch."""
 
     def leave(self) -> None:
-        """Forget the parts, which are about to be closed."""
+        """Drop the parts, which are about to be closed."""
 
 
 def check_companions(settings: Settings) -> None:
-    """Raise CrawlError where an extension cannot do what the settings ask for."""
+    """Raise CrawlError if an extension cannot do what the settings ask for."""
     for each in _accompanying():
         each.check(settings)
 
 
 class Companions:
-    """All companions of a run together, in the order of their names."""
+    """All companions of a run, in the order of their names."""
 
     def __init__(self, context: RunContext, network: Network) -> None:
         made = [each.accompany(context, network) for each in _accompanying()]
@@ -369,14 +368,14 @@ class Companions:
 
     @property
     def listens(self) -> list[str]:
-        """The addresses at which they listen."""
+        """The addresses on which they listen."""
         return [each.listens for each in self._all if each.listens]
 
     @asynccontextmanager
     async def beside(
         self, assembly: Assembly, pool: FetchPool, importances: Importances | None = None
     ) -> AsyncIterator[None]:
-        """Let them run while the block visits pages."""
+        """Run all companions while the block visits pages."""
         started: list[Companion] = []
         try:
             for each in self._all:
@@ -388,27 +387,27 @@ class Companions:
                 await each.stop()
 
     def begun(self) -> None:
-        """Tell them that the first turn is over."""
+        """Notify all of the end of the first turn."""
         for each in self._all:
             each.begun()
 
     async def turn(self, now: float) -> None:
-        """Let them do what is due."""
+        """Call :meth:`Companion.turn` of each."""
         for each in self._all:
             await each.turn(now)
 
     def committed(self, batch: Sequence[Acknowledged] = ()) -> None:
-        """Tell them of entries that are in the store now."""
+        """Pass committed entries to each."""
         for each in self._all:
             each.committed(batch)
 
     def obey(self, settings: Settings) -> None:
-        """Let them go by other settings from now on."""
+        """Apply settings to each."""
         for each in self._all:
             each.obey(settings)
 
     async def finish(self, told_to_stop: asyncio.Event) -> None:
-        """Let them do what is left."""
+        """Call :meth:`Companion.finish` of all, concurrently."""
         await asyncio.gather(*(each.finish(told_to_stop) for each in self._all))
 
     async def close(self) -> None:

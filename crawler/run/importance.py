@@ -1,12 +1,14 @@
-"""The importance of a page: by table of sites, by site list, by links or depth.
+"""The importance of a page: from ``[[sites]]``, the site list, links, depth or clicks.
 
 The site list (``daemon.importance = "list"``) gives the importance of a site's pages. ``pagerank``,
-``depth`` and ``opened`` divide that among the pages of the site, so that it is their mean; a page
-that was found since counts as the median of its section, and by links and depth as no less for its
-first month, for few lead to it yet. Of near-duplicates the representative keeps its importance; the
-others each get that, divided by the pages of the group, so that all together weigh less than two
-pages. The copies of a pattern of URLs that was closed divide the importance of one, for it gives
-only copies. The value of a table of sites (``[[sites]]``) holds unchanged.
+``depth`` and ``opened`` distribute that importance over the pages of the site, so that it is their
+mean. Pages found later get the median of their section; under ``pagerank`` and ``depth`` they also
+get at least the median of older pages for their first month, because few links lead to them yet.
+
+The representative of a near-duplicate group keeps its importance. Each other page gets that
+importance divided by the pages of the group, so that all together weigh less than two pages. The
+copies under a closed URL pattern share the importance of one page. A value in ``[[sites]]`` is used
+unchanged.
 """
 
 from __future__ import annotations
@@ -45,48 +47,48 @@ _SAID = {"browser": "set in a browser for", "table": "set in the file for"}
 _NAMES = {"pagerank": "PageRank", "opened": "opens"}
 
 
-#: Gives the appeal of pages, by their ids and URLs.
+#: Returns the click-through rates of pages, given their ids and URLs.
 Appeals: TypeAlias = Callable[[Sequence[int], Sequence[str]], Floats]
-#: Entry points that give :class:`Interests`; the first one is used.
+#: Entry points of :class:`Interests`; the first one is used.
 INTERESTS: Final = "freshet.interests"
 
 
 class Interests(Protocol):
-    """Learns from readers what pages are worth to them: a module, or an object."""
+    """Learns the value of pages to readers: a module with these functions, or an object."""
 
     async def appeals(self, db: aiosqlite.Connection) -> Appeals | None:
-        """Return a function of ids and URLs of pages that gives their appeal; None: not known."""
+        """Return a function for the click-through rates of pages, or None if they are unknown."""
 
     async def marks(self, db: aiosqlite.Connection) -> Mapping[int, float]:
-        """Return factors of the importances of pages, by their ids."""
+        """Return factors on the importance of pages, by page id."""
 
     async def told(
         self, db: aiosqlite.Connection, page_id: int, host_id: int, now: float, *, decides: bool
     ) -> str | None:
-        """Say in a sentence what is known of a page; ``decides``: marks count."""
+        """Describe what is known of a page in a sentence; ``decides``: marks change importance."""
 
     async def judge_next(self, database: Database, now: float) -> None:
-        """Judge what is to be judged anew, if it is time."""
+        """Judge the next marks, if it is time."""
 
     async def items(self, db: aiosqlite.Connection) -> tuple[Ints, Floats, Floats, Bools] | None:
-        """Return of the items of sources that were shown (j,) each, None without any opening.
+        """Return data (j,) on the shown items of ephemeral sources, or None without any click.
 
-        They are the ids of the sources, the ages in seconds, the probabilities that the items were
-        seen, and whether they were opened.
+        These are the page ids of the sources, the ages in seconds, the probabilities that the items
+        were seen, and whether they were clicked.
         """
 
 
 def interests() -> Interests | None:
-    """Return what learns from readers, if an extension does."""
+    """Return the extension that learns from readers, or None."""
     return next(iter(loaded(INTERESTS).values()), None)
 
 
 class ListedPage(Protocol):
-    """A page of a list, such as one that an alert is about."""
+    """A page in a list, such as the page of an alert."""
 
     @property
     def page_id(self) -> int:
-        """Its number."""
+        """The page id."""
 
     @property
     def url(self) -> str:
@@ -97,7 +99,7 @@ class ListedPage(Protocol):
         """The origin of its host."""
 
 
-#: Returns how much each of these pages is worth.
+#: Returns the importance of these pages.
 Importances: TypeAlias = Callable[[Sequence[ListedPage]], Awaitable[Sequence[float]]]
 
 
@@ -107,16 +109,16 @@ class Importance:
 
     Attributes:
         value: μ.
-        origin: ``table`` (one of ``[[sites]]``), ``browser`` (one that was set there),
+        origin: ``table`` (a ``[[sites]]`` table), ``browser`` (a setting made there),
             ``site list``, ``constant``, or ``default`` for a page without a seed.
         source: the ``match`` of the table, or the line of the site list.
-        site: the importance that the site list gives the page's part of its site.
-        divided_by: ``depth``, ``pagerank`` or ``opened``, where that divides the importance of a
-            site.
-        share: the factor of that division, as a multiple of the mean of its site.
-        near_duplicates: the other pages of its group of near-duplicates, or of copies.
-        is_whole: whether it keeps its importance beside them.
-        valued: what the daemon took at its last valuation, where a table or a browser sets it.
+        site: the importance that the site list gives to the page's part of its site.
+        divided_by: ``depth``, ``pagerank`` or ``opened``, if that distributes the site's
+            importance.
+        share: the page's share in that, as a multiple of the site's mean.
+        near_duplicates: the number of other pages in its group of near-duplicates or copies.
+        is_whole: whether it keeps its importance in that group.
+        valued: the importance at the daemon's last valuation, if a table or a browser sets it now.
     """
 
     value: float
@@ -147,7 +149,7 @@ class Importance:
 
 @dataclass(slots=True)
 class _Site:
-    """The rows of the seeds of a site, by URL and by directory; the first named counts."""
+    """The seeds of a site (rows), by URL and by directory; the first one counts."""
 
     urls: dict[str, int] = field(default_factory=dict)
     directories: dict[str, int] = field(default_factory=dict)
@@ -160,7 +162,7 @@ class _Site:
         return next(iter(self.directories.values()))
 
     def of(self, url: str) -> int:
-        """Return the row of the URL itself, or else of the nearest directory above it."""
+        """Return the seed of the URL itself, or of the nearest directory above it."""
         if url in self.urls:
             return self.urls[url]
         directory = _directory(url)
@@ -174,9 +176,9 @@ def speaking(
 ) -> NDArray[np.intp]:
     """Return (n,), the row of each page's seed, or −1; ``host`` are rows of ``origins``.
 
-    A seed covers itself, and the pages of its site (http, https and ``www.`` count as
-    one). Of several on one site the one with the longest directory on the page's path counts;
-    where none is on it, the first of the list.
+    A seed covers the pages of its site (http, https and ``www.`` count as one). Of several seeds of
+    a site, the one with the longest directory on the page's path covers the page, or else the first
+    in the list.
     """
     sites: defaultdict[str, _Site] = defaultdict(_Site)
     for row, seed in enumerate(seeds):
@@ -196,12 +198,12 @@ def speaking(
 def shared(
     importance: NDArray[np.float64], page_id: NDArray[np.int64], representatives: Mapping[int, int]
 ) -> NDArray[np.float64]:
-    """Return (n,), the importances where near-duplicates weigh little beside one page.
+    """Return (n,), the importances with a reduced share for near-duplicates.
 
-    ``representatives`` by the ids of their duplicates. A representative keeps its importance. Each
-    of its duplicates gets that, divided by the pages of the group, so that it is still visited now
-    and then: it may cease to be a duplicate. A representative that is a key, too, is a mere copy,
-    and gets no more than the others.
+    ``representatives`` maps duplicates to representatives, by id. A representative keeps its
+    importance. Each duplicate gets that importance divided by the pages of the group, so that it is
+    still visited now and then: it may cease to be a duplicate. A representative that is also a key
+    is a copy, and gets no more than the others.
     """
     if not representatives:
         return importance
@@ -217,7 +219,7 @@ def shared(
 
 
 def _directory(url: str) -> str:
-    """Return the path up to its last '/', as scope ``prefix`` has it."""
+    """Return the path up to its last '/', like scope ``prefix``."""
     path = "/" + url.partition("?")[0].split("/", 3)[3]
     return path[: path.rindex("/") + 1]
 
@@ -225,20 +227,20 @@ def _directory(url: str) -> str:
 # -- weighing ----------------------------------------------------------------
 
 _DIVIDING: Final = frozenset({"depth", "pagerank", "opened"})
-#: Factor of importance for each link deeper.
+#: Factor on the importance per link of depth.
 _DEPTH_FACTOR: Final = 0.5
 _DEEPEST: Final = 500
-#: Pages of a section whose median counts.
+#: Fewest pages of a section for a median.
 _FEWEST: Final = 3
-#: For which links do not count against a page, and in which a site is found at first.
+#: Days for which few links do not count against a page, and days of a site's first crawl.
 _YOUNG_DAYS: Final = 30.0
 _FIRST_DAYS: Final = 7.0
 _DAY_HOURS: Final = 24.0
 _DAY_S: Final = 86_400.0
 
 
-#: Returns (m,), the share of pages in the importance of their sites, 1 on the mean of a site, by
-#: page id, URL and host; these are rows of the origins.
+#: Returns (m,), the share of pages in their sites' importance, with mean 1 per site; given page
+#: ids, URLs, hosts (rows) and origins.
 Shares: TypeAlias = Callable[[Ints, Sequence[str], Rows, Sequence[str]], Floats]
 
 
@@ -250,8 +252,8 @@ def _even(page_id: Ints, _urls: Sequence[str], _host: Rows, _origins: Sequence[s
 class ImportanceData:
     """The data on the importance of pages at one moment.
 
-    ``by`` is ``daemon.importance``, ``representatives`` are by the ids of their duplicates;
-    ``marks`` multiply the importances of pages, by their ids.
+    ``by`` is ``daemon.importance``. ``representatives`` maps duplicates to representatives, by id.
+    ``marks`` are factors on the importance of pages, by id.
     """
 
     by: str
@@ -263,9 +265,9 @@ class ImportanceData:
     def importances(
         self, page_id: Ints, urls: Sequence[str], host: Rows, origins: Sequence[str]
     ) -> Floats:
-        """Return (m,), these pages' importance without tables; ``host`` are rows of ``origins``.
+        """Return (m,), the importance without ``[[sites]]``; ``host`` are rows of ``origins``.
 
-        Near-duplicates share where their representative is among these pages.
+        Near-duplicates are reduced if their representative is among these pages.
         """
         own = np.full(len(urls), DEFAULT)
         if self.by != "constant":
@@ -277,9 +279,9 @@ class ImportanceData:
         return shared(own, page_id, self.representatives)
 
     def half_lives(self, page_id: Ints, urls: Sequence[str]) -> Floats:
-        """Return (m,), the days in which items of these pages lose half of their worth, or nan.
+        """Return (m,), the half-lives in days of the value of these pages' items, or nan.
 
-        The site list gives it for the page of its line, also where that has moved.
+        The site list gives it for the page of its line, even after a move of that page.
         """
         said = [
             (seed, seed.half_life_hours / _DAY_HOURS)
@@ -296,7 +298,7 @@ class ImportanceData:
         return found
 
     def touched(self, before: ImportanceData) -> list[int] | None:
-        """Return the ids of pages whose importance may differ from ``before``; None: any may."""
+        """Return the ids of pages whose importance may differ from ``before``; None: all may."""
         unlike = (self.by, list(self.seeds)) != (before.by, list(before.seeds))
         if unlike or self.by in _DIVIDING:
             return None
@@ -310,11 +312,11 @@ class ImportanceData:
 async def weigh(
     connection: aiosqlite.Connection, by: str, marks: Mapping[int, float] | None = None
 ) -> ImportanceData:
-    """Weigh the pages of a store by its current data; PageRank in a thread."""
+    """Compute the importance of a store's pages; PageRank runs in a thread."""
     stored = await runs.load(connection)
     same = await near_duplicates_tables.one_of_group(connection)
     endless = await url_patterns.representatives(connection)
-    # Whoever follows a page that has come to follow another one follows that.
+    # If a representative represents another page's copy, its followers follow that page.
     same = {page: endless.get(leader, leader) for page, leader in same.items()} | endless
     return ImportanceData(by, stored, await _shares(connection, by), same, marks or {})
 
@@ -325,7 +327,7 @@ async def _appeals(connection: aiosqlite.Connection) -> Appeals | None:
 
 
 async def _sites_of(connection: aiosqlite.Connection, host_id: Ints) -> tuple[Rows, dict[str, int]]:
-    """Return the codes of the sites of these hosts, (n,), and the codes by site."""
+    """Return the site codes (n,) of these hosts, and the codes by site."""
     host_ids, host = np.unique(host_id, return_inverse=True)
     origin_of = {it.host_id: it.origin for it in await hosts.load(connection, host_ids.tolist())}
     sites: dict[str, int] = {}
@@ -334,7 +336,7 @@ async def _sites_of(connection: aiosqlite.Connection, host_id: Ints) -> tuple[Ro
 
 
 def _young(pages: link_columns.LinkedPages, of_site: Rows, sites: int) -> Bools:
-    """Return (n,), which pages are new: what was there at a site's first crawl is not."""
+    """Return (n,), which pages are new, except those of a site's first crawl."""
     first = np.full(sites, np.inf)
     np.minimum.at(first, of_site, pages.found_at)
     found: Bools = pages.found_at > np.maximum(
@@ -371,12 +373,12 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
 
 
 def _codes(urls: Sequence[str], codes: dict[str, int]) -> Rows:
-    """Return (m,), the codes of the sections of pages; new ones are added."""
+    """Return (m,), the section codes of pages; new sections get new codes."""
     return np.array([codes.setdefault(section(url), len(codes)) for url in urls], np.intp)
 
 
 def section(url: str) -> str:
-    """Return the section of a page: its site, and the first two directories without numbers.
+    """Return the section of a page: its site, and the first two directories with numbers as '#'.
 
     >>> section("https://www.example.org/2026/news/11/a.html")
     'example.org/#/news'
@@ -390,18 +392,18 @@ def _section_of(directory: str) -> str:
     return "/".join([site_key(f"{directory}/"), *(_DIGITS.sub("#", each) for each in parts)])
 
 
-#: Codes of pages (n,), and these by name.
+#: Codes of pages (n,), and the codes by name.
 _Coded: TypeAlias = tuple[Rows, Mapping[str, int]]
 
 
 def divided(
     weights: Floats, sections: _Coded, sites: _Coded, young: Bools, *, known: Ints, newest: int
 ) -> Shares:
-    """Return the shares by these weights (n,) of the ``known`` pages, whose ids ascend.
+    """Return the shares by the weights (n,) of ``known`` pages, whose ids ascend.
 
-    A page with an id above ``newest`` counts as the median of its section, or of its site where
-    that has fewer than three pages, and a ``young`` one (n,) as no less than the others' median, so
-    that neither is visited late for being new; sitemaps and feeds count as the mean.
+    A page with an id above ``newest`` gets the median of its section, or of its site if the section
+    has fewer than three pages. A ``young`` page (n,) gets at least the median of older pages. So
+    neither is visited late for being new. Sitemaps and feeds get the mean.
     """
     (section_of, names), (site_of, site_names) = sections, sites
     grown = _medians(section_of[~young], weights[~young], len(names), _FEWEST)
@@ -425,7 +427,7 @@ def divided(
 
 
 def _medians(group: Rows, values: Floats, groups: int, fewest: int) -> Floats:
-    """Return (groups,), the median of the values of each group; nan: it has fewer than these."""
+    """Return (groups,), the median of each group; nan for a group of fewer than ``fewest``."""
     ordered, size = values[np.lexsort((values, group))], np.bincount(group, minlength=groups)
     found, enough, first = np.full(groups, np.nan), size >= fewest, np.cumsum(size) - size
     low, high = (first + (size - 1) // 2)[enough], (first + size // 2)[enough]
@@ -434,7 +436,7 @@ def _medians(group: Rows, values: Floats, groups: int, fewest: int) -> Floats:
 
 
 async def learnt_items(connection: aiosqlite.Connection, said: Ephemeral) -> LearntItems:
-    """Return what openings teach of the items of ephemeral sources; nothing without openings."""
+    """Return what clicks teach of the items of ephemeral sources; nothing without clicks."""
     readers = interests()
     shown = None if readers is None else await readers.items(connection)
     if shown is None:
@@ -455,9 +457,9 @@ def terms(
     sites: Sites,
     half_life_days: Floats | None = None,
 ) -> PageRules:
-    """Return the terms of pages of these importances, by the nearest tables of ``sites``.
+    """Return the rules of pages of these importances, by the most specific tables of ``sites``.
 
-    ``half_life_days`` (m,) are those of the site list, None where it has none.
+    ``half_life_days`` (m,) are the values of the site list.
     """
     n = len(urls)
     found = PageRules(
@@ -469,7 +471,7 @@ def terms(
     if not sites:
         return found
     for row, url in enumerate(urls):
-        # From the farthest to the nearest, which overrides.
+        # From the least to the most specific table, which overrides.
         for table in reversed(sites.matching(url)):
             for term in ("importance", "never", "least_days", "most_days"):
                 if (value := getattr(table, term)) is not None:
@@ -481,13 +483,13 @@ def terms(
 
 
 def _declare(half_life: Floats, row: int, table: SiteSettings) -> None:
-    """Say what a table says of whether a page is an ephemeral source."""
+    """Set the half-life that a table declares for an ephemeral source."""
     if table.ephemeral is False:
         half_life[row] = 0.0
     elif table.half_life_hours is not None:
         half_life[row] = table.half_life_hours / _DAY_HOURS
     elif table.ephemeral and not 0 < half_life[row] < np.inf:
-        # A farther table, or the site list, may have said how fast.
+        # A less specific table, or the site list, may have set the half-life.
         half_life[row] = np.inf
 
 
@@ -497,14 +499,14 @@ _DIGITS = re.compile(r"\d+")
 
 
 class Areas:
-    """The areas of sites: directories below a site's first page, numbered.
+    """The areas of sites, numbered: the directories below a site's first page.
 
-    A site is rebuilt or moved by such areas. They are numbered as their first pages come; later
-    ones share the last number. The same URLs in the same order give the same numbers.
+    Sites are rebuilt or moved by area. Areas are numbered in the order of their first pages; those
+    beyond the limit share the last number. The same URLs in the same order give the same numbers.
 
     Attributes:
-        roots: of each origin, the directory of its first page.
-        codes: of each origin, the numbers of its areas.
+        roots: for each origin, the directory of its first page.
+        codes: for each origin, the numbers of its areas.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Logs on stderr, for people or as JSON lines, with secrets masked in both."""
+"""Logs on stderr, for people or as JSON lines; both with masked secrets."""
 
 import json
 import logging
@@ -28,25 +28,25 @@ from freshet.crawler.frontier.clock import dated
 from freshet.crawler.run.terminal import err
 from freshet.storage.errors import trouble
 
-#: Logger of what a daemon reports: its lines are written whatever else is not.
+#: Logger of a daemon's reports, which are always written.
 REPORTS: Final = "freshet.reports"
-#: Field of a line with what it says in words as values: for programs only.
+#: Field with the values in a line's message, for programs only.
 _FIGURES: Final = "figures"
-#: Logger name of our own lines.
+#: Name of Freshet's own logger.
 _NAME: Final = "freshet"
 _FIRST: Final = ("time", "level", "logger", "message")
-#: Shorter secrets would mask everyday words.
+#: Shorter secrets are not masked: they would mask everyday words.
 _SHORTEST: Final = 6
-#: Nor are shorter parts of secret URLs masked: paths have everyday words.
+#: Shorter parts of secret URLs are not masked either: paths contain everyday words.
 _SHORTEST_PART: Final = 12
 _hidden: Final[set[str]] = set()
 
-#: ``auto`` is for people on a terminal and JSON elsewhere.
+#: ``auto`` is for people on a terminal, and JSON elsewhere.
 LogFormat = Literal["auto", "console", "json"]
 
 
 def hide(secret: str) -> None:
-    """Mask a secret in all log lines from now on; not if shorter than 6 characters."""
+    """Mask a secret in all log lines from now on, unless it is shorter than 6 characters."""
     if len(secret) >= _SHORTEST:
         _hidden.add(secret)
 
@@ -54,7 +54,7 @@ def hide(secret: str) -> None:
 def read_secret(name: str, secret: SecretStr) -> str:
     """Return a secret, or the value of the environment variable or file that it names.
 
-    ``name`` is that of the setting.
+    ``name`` is the name of the setting.
 
     Raises:
         CrawlError: the variable or the file cannot be read.
@@ -78,8 +78,8 @@ def read_secret(name: str, secret: SecretStr) -> str:
 def hide_url(url: str) -> None:
     """Mask a URL, and the secrets in it, in all log lines from now on.
 
-    These are its user and password, and long parts of path and query: an error may quote them
-    alone. The host is shown, unless the scheme is another service's: its token may stand there.
+    Secrets are its user and password, and long parts of path and query, which errors may quote
+    alone. The host of a web URL is shown; in other schemes it may hold a token.
     """
     scheme, _, rest = url.partition("://")
     place, *others = re.split("[/?#]", rest, maxsplit=1)
@@ -88,7 +88,7 @@ def hide_url(url: str) -> None:
     if is_web and not user and not any(others):
         return
     hide(url)
-    hide(rest.removeprefix(f"{user}@"))  # what is left where the user is masked as such
+    hide(rest.removeprefix(f"{user}@"))  # the rest of a URL whose user was masked first
     parts = [*re.split("[/?&=#]", "".join(others)), *([] if is_web else [host])]
     for part in (*user.split(":"), *(each for each in parts if len(each) >= _SHORTEST_PART)):
         hide(part)
@@ -96,7 +96,7 @@ def hide_url(url: str) -> None:
 
 
 def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
-    """Let all loggers, structlog's and the standard ones, write lines of this format."""
+    """Make all loggers, structlog's and the standard ones, write lines of this format."""
     as_json = chosen == "json" or (chosen == "auto" and not err.is_terminal)
     rendering: list[Processor] = [
         ConsoleRenderer(
@@ -127,14 +127,14 @@ def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
 
 
 def _is_no_lost_connection(record: logging.LogRecord) -> bool:
-    """Leave out what the event loop says of a connection that is lost.
+    """Omit messages of the event loop on a lost connection.
 
-    Its request ends as a failed one, which is reported with its reason.
+    The request fails, and its failure is reported with the reason.
     """
     if record.name != "asyncio" or record.exc_info is None:
         return True
     error = record.exc_info[1]
-    # uvloop goes on with TLS on a connection that was closed meanwhile.
+    # uvloop may continue TLS on a closed connection.
     is_closed = isinstance(error, RuntimeError) and "the handler is closed" in str(error)
     is_lost = is_closed or isinstance(error, OSError)
     return not (is_lost and record.getMessage().startswith(("Fatal ", "SSL ")))
@@ -156,7 +156,7 @@ def _without_figures(_logger: WrappedLogger, _method: str, line: EventDict) -> E
 
 
 def _mask(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
-    """Mask secrets: the last processor before the renderer, when tracebacks are texts."""
+    """Mask secrets; it runs right before the renderer, when tracebacks are text."""
     from freshet.crawler.fetch.masking import masked_value  # noqa: PLC0415 - most runs log nothing
 
     return {name: masked_value(dated(value, name), _hidden, name) for name, value in line.items()}
@@ -170,7 +170,7 @@ def _in_order(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDic
 class _Handler(logging.StreamHandler[TextIO]):
     """Handler that reports a line that cannot be formatted without its content.
 
-    It writes where ``sys.stderr`` leads at the time: a progress display moves out of the way.
+    It writes to the current ``sys.stderr``, which a progress display may replace.
     """
 
     def emit(self, record: logging.LogRecord) -> None:

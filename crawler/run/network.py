@@ -1,4 +1,4 @@
-"""The network built from the settings: address guard, resolver, fetcher, politeness key, parser."""
+"""The network built from settings: address guard, resolver, fetcher, politeness key, parser."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
 
 class DomainShards(Protocol):
-    """A store that is divided by domains."""
+    """A store that is divided by domain."""
 
     def of(self, name: str) -> int:
-        """Return the part of a registrable domain, or of a group of hosts."""
+        """Return the shard of a registrable domain, or of a group of hosts."""
 
 
 def shard_of(at_origin: str, shards: DomainShards, groups: Mapping[str, Sequence[str]]) -> int:
-    """Return the shard that visits an origin, or a URL: by its group of hosts, or its domain."""
+    """Return the shard that visits an origin or URL, by its group of hosts or its domain."""
     return shards.of(domain_of(at_origin, groups))
 
 
 def domain_of(at_origin: str, groups: Mapping[str, Sequence[str]]) -> str:
-    """Return the group of hosts to which an origin, or a URL, belongs, else its domain."""
+    """Return the group of hosts of an origin or URL, or else its domain."""
     host = origin(at_origin).host
     return group_of(host, groups) or registrable_domain(host)
 
 
 class Network:
-    """The parts of the network, made once per invocation."""
+    """The parts of the network, built once per invocation."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver  # noqa: PLC0415 - slow to import, and not needed to parse
@@ -85,10 +85,10 @@ class Network:
         self._politeness = settings.politeness
 
     def obey(self, settings: Settings) -> None:
-        """Make requests as these tables of sites say from now on.
+        """Apply the [[sites]] tables of these settings to requests from now on.
 
         Raises:
-            CrawlError: as :func:`freshet.crawler.run.access.access_at`; all stays as it was.
+            CrawlError: as :func:`freshet.crawler.run.access.access_at`; nothing has changed.
         """
         self.fetcher.access_at = _access_at(settings, self._agent)
 
@@ -119,7 +119,7 @@ class Network:
 
 
 def _access_at(settings: Settings, agent: str) -> Callable[[str], Access | None]:
-    """Return what differs in the requests for a URL; raises as ``access_at``."""
+    """Return a function that gives the access of a URL; raise as ``access_at``."""
     if not settings.sites:
         return lambda _url: None
     from freshet.crawler.run.access import access_at  # noqa: PLC0415 - few need it
@@ -128,9 +128,9 @@ def _access_at(settings: Settings, agent: str) -> Callable[[str], Access | None]
 
 
 def public_host(urls: Iterable[str], resolve: Mapping[str, str]) -> str | None:
-    """Return the first host that is not on this machine, None for none.
+    """Return the first host that is not on this machine, or None.
 
-    ``resolve`` has the fixed addresses of hosts.
+    ``resolve`` maps hosts to fixed addresses.
     """
     from freshet.crawler.fetch.addresses import is_this_machine  # noqa: PLC0415 - see above
 
@@ -139,23 +139,23 @@ def public_host(urls: Iterable[str], resolve: Mapping[str, str]) -> str | None:
 
 
 def user_agent(product: str, contact: str) -> str:
-    """Return the User-Agent header: product and version, and where to complain."""
+    """Return the User-Agent header: product, version and contact."""
     comment = f" (+{contact})" if contact else ""
     return f"{product}/{__version__}{comment}"
 
 
 async def with_kept(settings: Settings, db: Reader) -> Settings:
-    """Return the settings with those of sites that a store keeps now."""
+    """Return the settings with the site settings that the store has now."""
     return with_stored(settings, await runs.site_settings(db))
 
 
 def selector_hints(settings: Settings) -> Callable[..., SelectorHints]:
-    """Return a function that gives the selectors of the page with a URL.
+    """Return a function that gives the CSS selectors for the page at a URL.
 
-    Given a tuple of what a store keeps now, it takes that in place of what was kept before.
+    With a tuple of stored site settings, the function uses these instead of the former ones.
 
     Raises:
-        UsageError: a selector is not valid.
+        UsageError: a selector is invalid.
     """
     hints, own = lru_cache(maxsize=1_024)(SelectorHints), Sites(settings.sites)
     known = lru_cache(maxsize=8)(lambda kept: Sites(with_stored(settings, kept).sites))
@@ -174,9 +174,9 @@ def selector_hints(settings: Settings) -> Callable[..., SelectorHints]:
     return of
 
 
-#: URLs that are looked at in one turn of the event loop.
+#: URLs checked in one turn of the event loop.
 _AT_ONCE: Final = 256
-#: The parser's answer is waited for so many times longer than it may compute, and at least so long.
+#: The parser may take this multiple of its CPU limit, and at least this long, to answer.
 _WALL_TIMES: Final = 12.0
 _WALL_LEAST_S: Final = 60.0
 
@@ -184,15 +184,15 @@ _WALL_LEAST_S: Final = 60.0
 def parser_of(
     settings: Settings, clock: Clock | None = None, network: Network | None = None
 ) -> Parser:
-    """Make a parser; the caller closes it. ``network`` fetches what it parses.
+    """Return a new parser, which the caller closes; ``network`` fetches what it parses.
 
-    Under a virtual clock the wall time of its answers is not limited, and one process gives them in
-    the order of the pages: no figure of a simulation depends on the load of the machine.
+    With a virtual clock, the wall time of its answers is unlimited, and a single process answers in
+    the order of the pages, so that the results of a simulation do not depend on the machine's load.
 
     Raises:
         UsageError: as :func:`selector_hints`.
     """
-    # What cannot be loaded is told before anything is fetched.
+    # Report an extension that cannot be loaded before any request.
     formats()
     parse = settings.parse
     is_virtual = isinstance(clock, VirtualClock)
@@ -209,7 +209,7 @@ def parser_of(
 
 
 async def texts_of(parser: Parser, result: FetchResult) -> Sequence[str]:
-    """Return the main text of a page that has come, block by block; none if it is unparsable."""
+    """Return the main text of a fetched page in blocks; empty if it is unparsable."""
     with suppress(ParserLost):
         page = await parser.parse(result.body, result.url, result.header("Content-Type"))
         if not isinstance(page, Unparsable):
@@ -217,10 +217,10 @@ async def texts_of(parser: Parser, result: FetchResult) -> Sequence[str]:
     return ()
 
 
-# -- fetchers around ours, from extensions ---------------------------------------------
+# -- fetchers of extensions around the built-in one ------------------------------------
 
 
-#: Entry points that give :class:`Fetching`.
+#: Entry points of :class:`Fetching`.
 FETCHERS: Final = "freshet.fetchers"
 
 
@@ -229,27 +229,27 @@ class LoadRules(Protocol):
 
     @property
     def agent_token(self) -> str:
-        """The name by which robots.txt files call this crawler."""
+        """The product token of this crawler in robots.txt files."""
 
     def needs(self, result: FetchResult, /) -> Awaitable[bool]:
-        """Return whether scripts build the page."""
+        """Return whether the page is built by scripts."""
 
     def queue_key(self, url: str, /) -> Awaitable[str]:
         """Return the host queue of a URL."""
 
     def allows(self, url: str, /) -> bool | None:
-        """Return whether a URL may be requested; None: the robots.txt is not known."""
+        """Return whether a URL may be requested, or None if its robots.txt is unknown."""
 
     def pause_s(self, queue: str, now: float, /) -> float:
-        """Return for how long a host queue may not be asked."""
+        """Return the seconds for which a host queue must not get requests."""
 
     def heed(
         self, queue: str, now: float, answer: HostAnswer, retry_after_s: float | None, why: str, /
     ) -> None:
-        """Take note of an answer of a host queue."""
+        """Apply an answer of a host queue to its politeness."""
 
     def now(self) -> float:
-        """Return the time."""
+        """Return the current time."""
 
     def request(self, request: ApiRequest, /) -> None:
         """Make a further request, in its host's turn; a check of one page makes none."""
@@ -259,40 +259,40 @@ class LoadRules(Protocol):
 
 
 class OuterFetcher(Protocol):
-    """A fetcher around another one: it may change requests and responses, or answer by itself."""
+    """A fetcher around another one, which may change requests and responses, or answer itself."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one request, of any kind: robots.txt too. Trouble is a result with an outcome.
+        """Make one request of any kind, including robots.txt; failures are results with an outcome.
 
-        What this costs other host queues than that of the request is in ``requests`` of the result.
+        ``requests`` of the result counts the requests to other host queues.
         """
 
     def obey(self, settings: Settings) -> None:
-        """Go by other settings from now on."""
+        """Apply other settings from now on."""
 
 
 class FetcherLayer(Protocol):
-    """Makes the outer fetchers of one invocation; what it needs is started when it is needed."""
+    """Makes the outer fetchers of one invocation, and starts what they need on demand."""
 
     def around(self, inner: Fetcher, others: Fetcher, rules: LoadRules) -> OuterFetcher:
-        """Return a fetcher around another one; ``others`` makes further requests of pages."""
+        """Return a fetcher around ``inner``; it makes further requests of pages by ``others``."""
 
     async def close(self) -> None:
-        """End all that was started."""
+        """Stop everything that was started."""
 
 
 class Fetching(Protocol):
-    """Makes the layer of an invocation: a module with these names, or an object."""
+    """Factory of an invocation's layer: a module with these names, or an object."""
 
     @property
     def RENDERS(self) -> bool:  # noqa: N802 - a constant of a module
-        """True if it renders pages for which ``render`` says so."""
+        """True if it renders the pages that ``render`` selects."""
 
     def check(self, settings: Settings) -> None:
-        """Raise CrawlError if the settings cannot be obeyed."""
+        """Raise CrawlError if the settings cannot be applied."""
 
     def layer(self, settings: Settings) -> FetcherLayer:
-        """Return a layer, which has not started anything."""
+        """Return a layer that has started nothing yet."""
 
 
 def fetcher_layers(settings: Settings, closed_by: AsyncExitStack) -> list[FetcherLayer]:
@@ -308,7 +308,7 @@ def fetcher_layers(settings: Settings, closed_by: AsyncExitStack) -> list[Fetche
 
 
 def require_fetchers(settings: Settings) -> None:
-    """Refuse settings that no fetcher can obey; raises CrawlError."""
+    """Raise CrawlError for settings that no fetcher can apply."""
     for each in _found():
         each.check(settings)
     renders = any(each.render in {"when-needed", "always"} for each in settings.sites)

@@ -1,4 +1,4 @@
-"""Orders to a daemon, and the report of a run."""
+"""Orders to a daemon, its budget, and the report of a run."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ ANSWERED = frozenset({"new", "changed", "unchanged", REBASED})
 class Tally:
     """Counts of one invocation; only pages count, not robots.txt, sitemaps and feeds.
 
-    A page that is retried counts once, when it is settled. ``internal_errors`` are the failures
-    through a fault of this program, by the name of the exception.
+    A retried page counts once, when it is settled. ``internal_errors`` counts failures by a fault
+    of Freshet, by exception name.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Tally:
         self.retries = 0
 
     def add(self, batch: Sequence[Acknowledged]) -> None:
-        """Count what the writer has committed."""
+        """Count entries that the writer has committed."""
         for item in batch:
             self.fetches += item.entry.fetches
             self.admitted += item.admitted
@@ -84,20 +84,20 @@ class Tally:
         if observation.reason is not None:
             self.reasons[observation.kind, observation.reason] += 1
         if observation.reason in OWN_FAULTS:
-            # The words in brackets may differ from page to page.
+            # The text in brackets may differ from page to page.
             self.internal_errors[(observation.detail or "unknown").partition("(")[0]] += 1
 
 
-#: Audits of this many seconds measure the freshness of the copy.
+#: Freshness is measured by the audits of this many seconds.
 AUDITED_S: Final = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonSnapshot:
-    """A daemon at one moment, and its last outlook.
+    """A daemon at one moment, with its last status snapshot.
 
-    ``spent`` requests of the ``flowed`` ones, which the budget has allowed since the start;
-    ``next_url`` is requested next, not before ``next_at``.
+    It has sent ``spent`` requests of the ``flowed`` ones that the budget has allowed since the
+    start. ``next_url`` is the next request, not before ``next_at``.
     """
 
     spent: int
@@ -111,9 +111,8 @@ class DaemonSnapshot:
 class DaemonOrder:
     """Seeds and options of a daemon: ``budget`` in requests a day, ``time_limit_s`` (0: none).
 
-    Without a budget it is the default one, which follows the pages.
-
-    ``settings`` come only with an order to a running daemon.
+    ``budget`` None is the default budget, which follows the number of pages. ``settings`` are set
+    only in an order to a running daemon.
     """
 
     db: Path
@@ -125,7 +124,7 @@ class DaemonOrder:
 
     @property
     def given_budget(self) -> float:
-        """Return the budget; raises UsageError where there is none, as shards want one."""
+        """The budget; raise UsageError without one, because shards need it."""
         if self.budget is None:
             raise UsageError(
                 "a sharded store has no default budget: give --budget 5000/day, or set "
@@ -134,7 +133,7 @@ class DaemonOrder:
         return self.budget
 
 
-#: Reads the order again; raises CrawlError if it is not valid.
+#: Reads the order again; raises CrawlError if it is invalid.
 Reread = Callable[[], DaemonOrder]
 
 
@@ -144,7 +143,7 @@ _PER_DAY = {"day": 1.0, "hour": 24.0}
 
 
 def crawls_per_day(text: str) -> float:
-    """Return the crawls per day of ``text``, or end the program with wrong usage."""
+    """Return the requests per day that ``text`` names; exit if it is invalid."""
     try:
         return parsed(text)
     except ValueError as error:
@@ -152,12 +151,12 @@ def crawls_per_day(text: str) -> float:
 
 
 def budget_of(text: str) -> float | None:
-    """Return the crawls per day that the settings give, None for the default."""
+    """Return the requests per day of the settings, or None for the default budget."""
     return parsed(text) if text else None
 
 
 def parsed(text: str) -> float:
-    """Return the crawls per day of ``text``.
+    """Return the requests per day that ``text`` names.
 
     Raises:
         ValueError: the text is not a budget.
@@ -169,14 +168,14 @@ def parsed(text: str) -> float:
         count = 0.0
     if not slash or unit.strip() not in _PER_DAY or not isfinite(count) or count <= 0:
         raise ValueError(
-            f"{text}: must be a number of crawls above 0 with its unit, such as 1000/day or 50/hour"
+            f"{text}: must be a number of requests above 0 per day or hour, as 1000/day or 50/hour"
         )
     return count * _PER_DAY[unit.strip()]
 
 
 # -- report ------------------------------------------------------------------
 
-#: Changed pages whose words are printed.
+#: Number of changed pages that get a summary.
 SUMMARISED: Final = 20
 _SUMMARY_WIDTH: Final = 60
 
@@ -185,13 +184,13 @@ _SUMMARY_WIDTH: Final = 60
 class CrawlReport:
     """The report of one invocation of ``freshet crawl`` or ``freshet daemon``.
 
-    ``pages`` are distinct canonical URLs that answered 200 or 304; ``changed`` counts significant
-    changes only; ``appeared`` and ``vanished`` are empty in a first run, where every page is new.
-    ``rejecting`` are the hosts of which many pages are no content.
-    ``duplicates`` are the store's near-duplicates; ``forgone`` are requests that a daemon's budget
-    allowed and no host could take; ``requisites`` are what archived pages need, by how it ended.
-    ``words`` summarise the first of the changed pages, by URL.
-    ``internal_errors`` counts the pages that failed through a fault of Freshet, by exception.
+    ``pages`` counts canonical URLs that answered 200 or 304; ``changed`` counts significant changes
+    only. ``appeared`` and ``vanished`` are empty in a first run, in which every page is new.
+    ``rejecting`` are the hosts with many block pages. ``duplicates`` describes the store's
+    near-duplicates. ``forgone`` counts requests that a daemon's budget allowed and no host could
+    take. ``requisites`` counts the resources of archived pages by outcome. ``words`` has summaries
+    of the first changed pages, by URL. ``internal_errors`` counts the pages that failed by a fault
+    of Freshet, by exception name.
     """
 
     run: int
@@ -264,10 +263,10 @@ _LISTS = (
 
 
 def summed(reports: Sequence[CrawlReport]) -> CrawlReport:
-    """Return one report of all shards."""
+    """Return one report for all shards."""
     first = reports[0]
     held_back = _added(_each(reports, "held_back"))
-    # Pages of the other shards.
+    # Held back here, and counted by the other shards.
     held_back.pop("shard", None)
     return replace(
         first,
@@ -288,7 +287,7 @@ def summed(reports: Sequence[CrawlReport]) -> CrawlReport:
 
 
 def _counts_and_lists(reports: Sequence[CrawlReport]) -> dict[str, Any]:
-    """Return the sums of all counts, and all lists joined, by their names."""
+    """Return the sums of all counts, and all lists joined, by name."""
     lists = {name: list(chain.from_iterable(_each(reports, name))) for name in _LISTS}
     return {name: sum(_each(reports, name)) for name in _COUNTS} | lists
 
@@ -324,9 +323,9 @@ async def make_report(
     resumed: bool = False,
     parser: Parser | None = None,
 ) -> CrawlReport:
-    """Gather the report of an invocation, whose visits are those ``after`` an observation.
+    """Make the report of an invocation, whose visits are those ``after`` an observation id.
 
-    With a ``parser`` the first changes are summarised.
+    With a ``parser``, the first changes are summarised.
     """
     kinds = Counter(await overview.kinds(reader, run_id, after))
     first = await runs.is_first(reader, run_id)
@@ -368,7 +367,7 @@ async def make_report(
 async def _summaries(
     reader: aiosqlite.Connection, parser: Parser | None, changed: Sequence[overview.PageChange]
 ) -> dict[str, str]:
-    """Return what changed in words, by URL; nothing without a parser."""
+    """Return summaries of changes, by URL; empty without a parser."""
     if parser is None or not changed:
         return {}
     from freshet.crawler.read.documents import change_summary  # noqa: PLC0415 - slow to import

@@ -24,17 +24,17 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The first wait, which doubles, and the longest: the disk may have room again at any time.
+#: First wait, which doubles, and longest wait: the disk may have space again at any time.
 _FIRST_S: Final = 60.0
 _LONGEST_S: Final = 900.0
 
 
 class StoreOutages:
-    """Holds a pool while the store is unavailable: disk full, failing, or locked by a program.
+    """Pauses a pool while the store is unavailable: disk full, failing, or locked by a program.
 
-    *Invariant.* Entries are written again in their order until they are committed, and nothing is
-    fetched meanwhile. Consequence: an outage costs time, and no observation. It is logged when it
-    begins and when it ends. A stop during an outage ends with the error of the last try.
+    *Invariant.* Entries are written again in order until they are committed, and no request is sent
+    meanwhile. Consequence: an outage costs time, but no observation. Its begin and end are logged.
+    A stop during an outage ends with the error of the last attempt.
     """
 
     def __init__(self, pool: FetchPool, clock: Clock) -> None:
@@ -51,19 +51,19 @@ class StoreOutages:
         """Do ``work``, and repeat it until the store is available.
 
         Raises:
-            StoreUnavailable: that of the last try, if the daemon has been told to stop.
+            StoreUnavailable: the last attempt failed, and the daemon has been told to stop.
         """
         try:
             done = await work()
         except StoreUnavailable as error:
-            # What repeats it is a cycle, which stays in memory until the collector comes: each
-            # visit would leave one.
+            # tenacity's retry object is a reference cycle. Using it only after a failure spares the
+            # collector one cycle per visit.
             done = await self._repeated(work, error)
         self.over()
         return done
 
     async def _repeated(self, work: Callable[[], Awaitable[T]], error: StoreUnavailable) -> T:
-        """Repeat ``work``, which has ended with an error."""
+        """Repeat ``work``, which has failed with ``error``."""
         stop, errors = self._pool.told_to_stop, [error]
 
         async def first_failed() -> T:
@@ -83,7 +83,7 @@ class StoreOutages:
         return done
 
     def failed(self, tries: RetryCallState) -> None:
-        """Hold the pool from the first failure on."""
+        """Pause the pool at the first failure."""
         if self._since is not None or tries.outcome is None:
             return
         self._since = self._clock.now()
@@ -107,7 +107,7 @@ class StoreOutages:
 
 
 def enduring(chore: Callable[[float], Awaitable[None]]) -> Callable[[float], Awaitable[None]]:
-    """Return the chore of a pool so that its faults, but those of the store, end no daemon."""
+    """Return the chore with its exceptions logged, except errors of the store."""
     said = ""
 
     async def endured(now: float) -> None:
@@ -116,7 +116,7 @@ def enduring(chore: Callable[[float], Awaitable[None]]) -> Callable[[float], Awa
             await chore(now)
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is: it is tried again
+        except Exception as error:  # noqa: BLE001 - any: it is tried again
             if said != (said := repr(error)):
                 log.error("a chore of the daemon failed (%s); it is tried again", said)  # noqa: TRY400
         else:
@@ -144,7 +144,7 @@ def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
             unreachable_since[state.queue] = last_at
             log.warning(
                 "%s is unreachable (%s, %d times in a row); it is tried less and less often, and "
-                "its part of the budget goes to other hosts",
+                "its share of the budget goes to other hosts",
                 state.queue,
                 state.parked_reason,
                 state.failures,
@@ -169,7 +169,7 @@ def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
 def handling_reload_signals() -> Iterator[Callable[[Callable[[], None]], None]]:
     """Handle SIGHUP, which would end the process, while the block runs.
 
-    Yield a function that names what each signal calls from then on, and at once after an early one.
+    Yield a function that sets the handler. If a signal has arrived before, it is called at once.
     """
     early, loop = asyncio.Event(), asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGHUP, early.set)

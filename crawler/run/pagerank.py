@@ -1,15 +1,15 @@
-"""PageRank of the pages of a store, and across shards by the mass that flows between them.
+"""PageRank of the pages of a store, and across shards by exchanged mass.
 
-Pages of other shards stand in a store with the links to them, so that all links from a page are
-here. A shard solves for its own pages with the mass that the others have told it (table
-``inflow``), and tells each of them what flows to its pages. Mass counts by one page's jumps, not by
-their number, so that shards need to agree on no total.
+Pages of other shards are in a store with the links to them, so all links of a page are known. A
+shard solves for its own pages, with the mass received from other shards (table ``inflow``), and
+sends each of them the mass that flows to its pages. The jump of each page has mass 1, so shards
+need not agree on the total number of pages.
 
-*Invariant.* Told again and again, in any order and however late, the masses tend to those of one
-store (a chaotic relaxation: Chazan and Miranker, 1969; blocks of the web solved by themselves:
-Kamvar et al., 2003). Each exchange shrinks the error of what is told to α of itself at most, and to
-αc/(1 − α(1 − c)) where a share c of each page's links leaves its shard. What was told stands in the
-store: a restart loses none.
+*Invariant.* Under repeated exchanges, in any order and with any delay, the masses converge to the
+PageRank of one store (a chaotic relaxation: Chazan and Miranker, 1969; blocks of the web solved by
+themselves: Kamvar et al., 2003). Each exchange reduces the error of the sent masses to at most α
+times itself, and to αc/(1 − α(1 − c)) if a share c of each page's links leaves its shard. Received
+masses are stored, so a restart loses none.
 """
 
 from __future__ import annotations
@@ -29,32 +29,33 @@ from freshet.storage.tables import outgoing
 
 _FOLLOWED: Final = 0.85
 _STEPS: Final = 100
-#: Steps end when the ranks move by less than this share of themselves, on the mean.
+#: Iteration ends when ranks change by less than this share on average.
 _STILL: Final = 1e-6
 #: The hash of a page's URL, and the mass that flows to it.
 MASS: Final = np.dtype([("page", "<i8"), ("mass", "<f4")])
-#: Pages told to a shard at once: those with the most mass. Of 1-norms, what is left out shifts all
-#: ranks by 1/(1 − α) of itself at most.
+#: Pages sent to a shard at once: those with the most mass. In the 1-norm, the omitted mass shifts
+#: all ranks by at most 1/(1 − α) of itself.
 _MOST: Final = 1_000_000
 
 
 def pagerank(given: Floats, source: NDArray[np.integer], target: NDArray[np.integer]) -> Floats:
     """Return (n,), the PageRank of pages from links between them, which are rows (m,).
 
-    Links count once each, those to itself not; a surfer jumps anywhere from a page without links,
-    else follows one with α = 0.85. The share of pages without links only scales the solution,
-    so x = g + α Σ_{i→j} x_i/d_i is iterated, with g = 1: what jumps give; what flows in is added.
-    Each step shrinks the error by α; they end when ranks move by a millionth on the mean, after
-    100 at most.
+    Repeated links count once, links of a page to itself do not count. A surfer jumps anywhere from
+    a page without links, else follows one with α = 0.85. The share of pages without links only
+    scales the solution, so x = g + α Σ_{i→j} x_i/d_i is iterated, where g is 1 for the jumps plus
+    the mass that flows in. Each step reduces the error by the factor α. The iteration ends when
+    ranks change by a millionth on average, or after 100 steps.
 
     Reference: Page et al., "The PageRank citation ranking", 1999; the linear form by Del Corso,
     Gullí and Romani, "Fast PageRank computation via a sparse linear system", 2005.
 
-    >>> pagerank(np.ones(3), np.array([0, 1]), np.array([2, 2])).round(3).tolist()
-    [1.0, 1.0, 2.7]
+        >>> pagerank(np.ones(3), np.array([0, 1]), np.array([2, 2])).round(3).tolist()
+        [1.0, 1.0, 2.7]
     """
     n, others = len(given), source != target
-    # By their targets, each link once; np.unique hashes, which takes twenty times as long.
+    # Sort by target and remove repeated links; np.unique takes twenty times as long, because it
+    # hashes.
     links = np.sort(target[others].astype(np.int64) * n + source[others])
     links = links[np.diff(links, prepend=-1) > 0]
     linked, source = np.divmod(links, max(n, 1))
@@ -64,7 +65,7 @@ def pagerank(given: Floats, source: NDArray[np.integer], target: NDArray[np.inte
     rank, flows = given, np.empty(len(source))
     for _ in range(_STEPS):
         before, rank = rank, given.copy()
-        # Written into one place, for pages of memory cost more than what is done with them.
+        # Reuse one buffer: allocating memory costs more than the computation.
         np.take(before * handed, source, out=flows, mode="clip")
         rank[linked] += np.add.reduceat(flows, starts)
         if np.abs(rank - before).sum() <= _STILL * rank.sum():
@@ -73,9 +74,9 @@ def pagerank(given: Floats, source: NDArray[np.integer], target: NDArray[np.inte
 
 
 async def ranked(reader: aiosqlite.Connection) -> tuple[link_columns.LinkedPages, Floats]:
-    """Return the pages of a store, those of other shards included, and the mass of each.
+    """Return the pages of a store, including those of other shards, and their masses.
 
-    Of a page of another shard it is what flows to it from here.
+    The mass of a page of another shard is the mass that flows to it from this store.
     """
     pages = await link_columns.pages(reader, elsewhere=True)
     source, target = await link_columns.links(reader, pages)
@@ -88,7 +89,7 @@ async def ranked(reader: aiosqlite.Connection) -> tuple[link_columns.LinkedPages
             ids, urls = zip(*found, strict=True)
             at, is_told = rows_among(page, await asyncio.to_thread(hashes, urls))
             ids_told = np.array(ids)[is_told]
-            # Pages found since then are left out.
+            # Skip pages found since the pages were read.
             known = ids_told < len(pages.row_of)
             row, flows = pages.row_of[ids_told[known]], mass[at[known]]
             is_here = (row >= 0) & pages.here[row]
@@ -97,10 +98,10 @@ async def ranked(reader: aiosqlite.Connection) -> tuple[link_columns.LinkedPages
 
 
 async def outflow(reader: aiosqlite.Connection, shard_of: Callable[[str], int]) -> dict[int, bytes]:
-    """Return by shard the mass that flows to its pages, as :func:`.outgoing.take_inflow` takes it.
+    """Return the mass that flows to each shard's pages, as bytes for :func:`.outgoing.take_inflow`.
 
-    ``shard_of`` returns the shard of a URL. A shard that is not among them is to be told nothing,
-    b"", in the place of what it was told before.
+    ``shard_of`` returns the shard of a URL. A shard that is not in the result must be sent b"",
+    which replaces what it received before.
     """
     pages, mass = await ranked(reader)
     if pages.here.all():

@@ -1,6 +1,6 @@
 """The fetch pool: starts the requests that the frontier allows, and ends the run.
 
-Each request is performed in its own task; its entries reach the store through the one writer.
+Each request is performed in its own task; the writer commits its entries.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Ending = Literal["nothing due", "interrupted", "limit", "requests", "paused", "c
 
 @dataclass(frozen=True, slots=True)
 class PoolRules:
-    """Bounds of one invocation; 0 means none.
+    """Limits of one invocation; 0 means none.
 
-    A run waits ``patience_s`` for the next due URL; a drain waits ``grace_s`` for the requests
-    under way and then cancels them. A cancelled request leaves its host queue and its page taken: a
-    pool that ``goes_on`` after a limit or a pause waits for all.
+    A run waits ``patience_s`` for the next due URL. At its end it waits ``grace_s`` for the
+    requests under way, and then cancels them. A cancelled request leaves its host queue and page
+    blocked, so a pool that ``goes_on`` after a limit or pause waits for all of them.
     """
 
     concurrent_requests: int = 256
@@ -52,56 +52,57 @@ class PoolRules:
 
 
 _ANSWERED = frozenset({"new", "changed", "unchanged"})
-#: A turn comes after so many seconds, whatever there is to do.
+#: Longest time between two turns.
 _TURN_S = 600.0
-#: Requests that are started in one turn of the event loop.
+#: Requests started in one turn of the event loop.
 _AT_ONCE = 32
-#: A host whose failure may be ours waits for as many requests to others at least.
+#: After a failure that may be Freshet's fault, a host waits for at least this many requests to
+#: others.
 _TURNS = 6
 _DAY_S = 86_400.0
 
 
 class Supervisor(WriterHost):
-    """The run around the visits of a pool; by itself it does nothing more."""
+    """The run around a pool's visits; the base class does nothing."""
 
     def begun(self) -> None:
-        """Note that the first turn of a pool is over, which may take a while."""
+        """React to the end of the pool's first turn."""
 
     async def turn(self) -> None:
-        """Do what is due, before each turn of the pool: in a daemon at least once a minute."""
+        """Do the due work before each turn of the pool; in a daemon at least once a minute."""
 
     def may_get_more(self) -> bool:
-        """Return whether pages may come from elsewhere: the pool waits when nothing is due."""
+        """Return whether pages may come from elsewhere; then the pool waits when none is due."""
         return False
 
 
 class Performing(Protocol):
-    """Makes requests."""
+    """Performs requests."""
 
     async def perform(self, request: FrontierRequest, /) -> Sequence[Entry]:
         """Perform one request, and return the entries to write."""
 
 
 class Submitting(Protocol):
-    """Takes entries for the store."""
+    """Accepts entries for the store."""
 
     async def submit(self, entry: Entry, /) -> None:
-        """Take one, which is acknowledged when it is in the store."""
+        """Accept an entry; it is acknowledged after its commit."""
 
     def hurry(self, *, soon: bool = False) -> None:
-        """Do not wait for more entries, or not long (``soon``): these are waited for."""
+        """Commit without waiting for more entries, or after a short wait (``soon``)."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FetchPool:
-    """Performs requests until nothing is due within the patience, a limit, or :meth:`stop`.
+    """Performs requests until no URL is due within the patience, a limit, or :meth:`stop`.
 
-    A request is made when the ``pacer`` allows it, and its entries go to the writer.
-    ``requisites`` are not counted by the limits, and fetched after the last page.
+    A request starts when the ``pacer`` allows it, and its entries are sent to the writer. Limits do
+    not count ``requisites``, which are still fetched after the last page.
 
     Attributes:
         told_to_stop: set by :meth:`stop`.
-        no_network_since: the time since which no host can be reached; None: hosts can be.
+        no_network_since: when hosts stopped answering, or None if they answer.
         unacknowledged: the number of entries that the writer has received and not committed.
     """
 
@@ -119,19 +120,19 @@ class FetchPool:
     told_to_stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     unacknowledged: int = field(default=0, init=False)
     no_network_since: float | None = field(default=None, init=False)
-    # By entry, for those whose commit is waited for.
+    # Futures of the entries whose commit is awaited.
     _committing: dict[tuple[str, int], asyncio.Future[None]] = field(
         default_factory=dict, init=False
     )
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _page_tasks: int = field(default=0, init=False)
     _pages: int = field(default=0, init=False)
-    # Requests that rendered pages made, beside their own.
+    # Requests that rendered pages made in addition to their first one.
     _loaded: int = field(default=0, init=False)
     _pausing: bool = field(default=False, init=False)
     _is_store_away: bool = field(default=False, init=False)
     _is_held: bool = field(default=False, init=False)
-    # For want of a network or of files no request could be made since, and none is until.
+    # When requests began to fail for lack of a network or of file handles, and when to try again.
     _cut_off_since: float | None = field(default=None, init=False)
     _resume_at: float = field(default=-inf, init=False)
     _failure: BaseException | None = field(default=None, init=False)
@@ -150,7 +151,7 @@ class FetchPool:
         return self.told_to_stop.is_set()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Take no new work: :meth:`run` returns when the requests under way have ended.
+        """Start no more requests: :meth:`run` returns when those under way have ended.
 
         With ``at_once`` they are cancelled, and their URLs stay due.
         """
@@ -160,17 +161,17 @@ class FetchPool:
         self._changed.set()
 
     def pause(self) -> None:
-        """Take no new work in this run; :meth:`run` may be called again."""
+        """Start no more requests in this run; :meth:`run` may be called again."""
         self._pausing = True
         self._changed.set()
 
     def hold(self, *, while_store_is_away: bool) -> None:
-        """Start no request while the store cannot be written, or go on."""
+        """Pause while the store cannot be written, or resume."""
         self._is_store_away = while_store_is_away
         self._changed.set()
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time: limits keep their length."""
+        """Adapt to a jump of the clock; limits keep their length."""
         self._deadline += by
         self._resume_at += by
         if self._cut_off_since is not None:
@@ -181,7 +182,7 @@ class FetchPool:
             self._drain_until += by
 
     def wake(self) -> None:
-        """Begin the next turn at once."""
+        """Start the next turn at once."""
         self._changed.set()
 
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
@@ -205,13 +206,13 @@ class FetchPool:
             self.unacknowledged -= 1
             raise
         if not isinstance(entry, Visit) or not self.agenda.waiting(entry.due.host_id):
-            # What is to be asked next may come from the commit.
+            # The commit may bring the host's next URL.
             self.writer.hurry(soon=True)
 
     async def run(self, *, time_limit_s: float = 0.0) -> Ending:
-        """Crawl, at most for the time limit (0: none); may be repeated.
+        """Crawl, at most for the time limit (0: none); may be called again.
 
-        All submitted entries have been acknowledged when this returns.
+        When this returns, all submitted entries have been acknowledged.
         """
         self._deadline = self.clock.now() + (time_limit_s or inf)
         self._drain_until = None
@@ -235,7 +236,7 @@ class FetchPool:
                 if ending is not None or not self.agenda.hungry:
                     await self._wait(draining=ending is not None)
                 else:
-                    # Other tasks get a turn, too.
+                    # Give other tasks a turn.
                     await asyncio.sleep(0)
         finally:
             self._break_off()
@@ -246,7 +247,7 @@ class FetchPool:
         await self.supervisor.turn()
         new_hosts, host_ids = await self.agenda.replenish(self.clock.now())
         if new := [host for host in new_hosts if not self.frontier.knows(host.host_id)]:
-            # Concurrently: a key may need a DNS query.
+            # Concurrently, because a key may need a DNS query.
             keys = await asyncio.gather(*(self.queues.queue_key(host.origin) for host in new))
             for host, key in zip(new, keys, strict=True):
                 self.frontier.add_host(host, key)
@@ -255,7 +256,7 @@ class FetchPool:
             self.frontier.wake(host_id)
 
     async def _launch(self) -> Ending | None:
-        """Start requests; return the reason if no more will be started, else None."""
+        """Start requests; return the reason if no more may start, else None."""
         while True:
             now = self.clock.now()
             if ending := self._must_end(now):
@@ -275,7 +276,7 @@ class FetchPool:
         request = self.frontier.next(now, pages=pages)
         is_cut_off = self._cut_off_since is not None and not self._tasks
         if request is None and is_cut_off and self.frontier.has_resting:
-            # Nobody else can be asked.
+            # All other hosts are waiting.
             self.frontier.release(now)
             request = self.frontier.next(now, pages=pages)
         return request
@@ -297,26 +298,26 @@ class FetchPool:
         return "requests" if 0 < self.rules.max_requests <= spent else None
 
     def _is_complete(self, now: float) -> bool:
-        """Return whether nothing is missing that the last pages need."""
+        """Return whether the last pages need no more resources."""
         needs = self.requisites
         return needs is None or not needs.busy or self._over(now)
 
     def _may_launch(self) -> bool:
-        """Return whether there is room and need for a request.
+        """Return whether a request can and should start.
 
-        A visit that waits for a probe has ended its own request; the probe must be sent even if
-        that visit is the last that the limits allow.
+        A visit that waits for a probe has ended its own request. The probe must be sent even if
+        that visit is the last one that the limits allow.
         """
         waiting = self.probes.waiting
         has_room = len(self._tasks) - waiting < self.rules.concurrent_requests
         needed = self.requisites is not None and self.requisites.busy
         if self._cut_off_since is not None and len(self._tasks) > waiting:
-            # One at a time shows as well as many whether somebody can be reached again.
+            # One request at a time is enough to find out whether hosts answer again.
             return False
         return has_room and (waiting > 0 or needed or self._may_take_pages())
 
     def _may_take_pages(self) -> bool:
-        """Return whether the limit allows more pages if all requests in flight succeed."""
+        """Return whether the limit allows more pages if all requests under way succeed."""
         pages = self._pages + self._page_tasks + self.unacknowledged
         return not self.rules.max_pages or pages < self.rules.max_pages
 
@@ -338,9 +339,9 @@ class FetchPool:
         return min((at for at in times if at is not None), default=None)
 
     async def _wait(self, *, draining: bool) -> None:
-        """Wait until a request has ended or is due; a drain cancels after its grace period."""
+        """Wait until a request ends or may start; a drain cancels after its grace period."""
         if self.unacknowledged and len(self._tasks) == self.probes.waiting:
-            # New work can come from the commit only.
+            # Only the commit can bring new work.
             self.writer.hurry()
         now = self.clock.now()
         if draining:
@@ -348,9 +349,9 @@ class FetchPool:
         else:
             until = self._deadline
             if self._may_launch() and not self._is_store_away:
-                # Whoever looks after the pool sees by its turns that it lives.
+                # Regular turns show the service's watchdog that the pool is alive.
                 until = min(until, self._next_launch(now), now + _TURN_S)
-        # Only the passing of time brings new work; cancelled requests and probes are about to end.
+        # Idle: only time brings new work. Cancelled requests and probes are about to end.
         idle = not draining and len(self._tasks) == self.probes.waiting and not self.unacknowledged
         came = await self.clock.wait(self._changed, until, idle=idle)
         if draining and not came:
@@ -358,17 +359,17 @@ class FetchPool:
             self._drain_until = inf
 
     def _drains_until(self, now: float) -> float:
-        """Return when requests under way are cancelled."""
+        """Return when to cancel the requests under way."""
         if self.rules.goes_on and not self.stopping:
             return inf
         self._drain_until = self._drain_until or now + self.rules.grace_s
         return self._drain_until
 
     def _next_launch(self, now: float) -> float:
-        """Return the time of the next possible start."""
+        """Return the next time at which a request may start."""
         if now < self._resume_at:
             return self._resume_at
-        # The pacer may allow one by now: a ready request must not wait for anything else.
+        # The pacer may allow a request by now, which must not wait any longer.
         allowed_at = self.pacer.allows_at(now) if self._is_held else inf
         if self._waits_for_budget(now):
             return min(allowed_at, self.pacer.presses_at(now, self.agenda.overdue_at()))
@@ -383,7 +384,7 @@ class FetchPool:
     async def _start(self, request: FrontierRequest) -> None:
         if isinstance(request, Refusal | RobotsReading):
             await self._perform(request)
-            await asyncio.sleep(0)  # It took no time on the network: other tasks get a turn.
+            await asyncio.sleep(0)  # Give other tasks a turn: this took no time on the network.
             return
         self.pacer.started()
         task = asyncio.create_task(self._perform(request))
@@ -392,7 +393,7 @@ class FetchPool:
         self._page_tasks += is_page
         task.add_done_callback(lambda task: self._finished(task, is_page=is_page))
         if len(self._tasks) % _AT_ONCE == 0:
-            # To begin hundreds of connections takes a while: other tasks get a turn.
+            # Opening hundreds of connections takes a while: give other tasks a turn.
             await asyncio.sleep(0)
 
     async def _perform(self, request: FrontierRequest) -> None:
@@ -404,7 +405,7 @@ class FetchPool:
         if not isinstance(request, Refusal | RobotsReading):
             self._reached()
         rest = await self._submit_all(entries)
-        # The URLs of a listing are in the store, and need not be here as well.
+        # Free the URLs of a listing, which are in the store.
         del entries
         if rest is not None:
             async for entry in rest:
@@ -412,7 +413,7 @@ class FetchPool:
                 del entry
 
     async def _submit_all(self, entries: Sequence[Entry]) -> AsyncIterator[Entry] | None:
-        """Send entries to the writer, wait for a listing's commit, and return what follows it."""
+        """Send entries to the writer; return a listing's rest after its first part committed."""
         rest = None
         for entry in entries:
             if isinstance(entry, Visit) and entry.fetches > 1:
@@ -426,7 +427,7 @@ class FetchPool:
         return rest
 
     async def _commit(self, entry: Entry) -> None:
-        """Send an entry to the writer, and wait until it has committed."""
+        """Send an entry to the writer, and wait for its commit."""
         done = self._committing[_key(entry)] = asyncio.get_running_loop().create_future()
         try:
             await self.submit(entry)
@@ -436,14 +437,14 @@ class FetchPool:
             self._committing.pop(_key(entry), None)
 
     def _reached(self) -> None:
-        """Go on as usual: a host has answered, or is held responsible for its failure."""
+        """End a pause: a host has answered, or is itself the cause of its failure."""
         if self._cut_off_since is not None or self.frontier.has_resting:
             since = inf if self.no_network_since is None else self.no_network_since
             self._cut_off_since = self.no_network_since = None
             self.frontier.release(self.clock.now(), since)
 
     def _put_back(self, request: FrontierRequest, own: NotMade) -> None:
-        """Queue a request anew that has not been made, and start none for a while."""
+        """Requeue a request that was not made, and pause its host or the pool."""
         now = self.clock.now()
         if not own.is_sent:
             self.pacer.put_back()
@@ -455,7 +456,7 @@ class FetchPool:
             case _:
                 self.frontier.again(request)
         if own.rest_s and not isinstance(request, Refusal | RobotsReading):
-            # Other hosts have their turn before.
+            # Let other hosts have their turn first.
             several_s = _TURNS * _DAY_S / self.pacer.per_day
             self.frontier.rest(request.queue, now + max(own.rest_s, several_s))
         self.no_network_since = own.since or self.no_network_since
@@ -477,7 +478,7 @@ class FetchPool:
 
 
 def _key(entry: Entry) -> tuple[str, int]:
-    """Return what an entry is known by: a visit that cannot be stored becomes another one."""
+    """Return the key of an entry; a visit keeps it if it has to be replaced by another visit."""
     return ("page", entry.due.page_id) if isinstance(entry, Visit) else ("note", id(entry))
 
 

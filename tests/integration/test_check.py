@@ -48,9 +48,9 @@ async def test_each_rung_is_told_against_the_stored_version_and_nothing_is_store
         "robots.txt": "allows", "fetch": "HTTP 200", "parse": "utf-8", "body": "differs",
         "text": "equal",
     }  # fmt: skip
-    assert frame.conclusion == "unchanged: the main text is the same: only the frame changed"
+    assert frame.conclusion == "unchanged: the main text is the same; only the page's frame changed"
     assert (steps(dearer)["text"], steps(dearer)["blocks"]) == ("differs", "blocks")
-    assert dearer.conclusion == "changed: blocks of main text differ"
+    assert dearer.conclusion == "changed: blocks of main text have changed"
     assert (steps(pictured)["text"], steps(pictured)["document"]) == ("equal", "differs")
     assert (steps(spaced)["blocks"], spaced.conclusion[:10]) == ("minor", "refreshed:")
     assert pictured.conclusion.startswith("refreshed: ")
@@ -65,7 +65,7 @@ async def test_a_page_is_rendered_as_a_crawl_would(tmp_path: Path) -> None:
     async with scripted({"h": pages}) as web:
         found = await checked(web, "/", tmp_path / "no.db", browser__render="when-needed")
     assert steps(found)["render"] == "rendered"
-    assert found.steps[2].why == "with 2 requests of its own"
+    assert found.steps[2].why == "the browser made 2 requests"
     assert "A pot of green tea costs 3.20 today." in str(found.blocks)
 
 
@@ -152,7 +152,9 @@ async def test_binary_data_is_told_as_such(tmp_path: Path) -> None:
     async with scripted({"h": {"/": Page("\x89PNG\r\n\x1a\n" + "\0" * 99)}}) as web:
         found = await checked(web, "/", tmp_path / "no.db")
     assert steps(found)["content"] == "binary"
-    assert found.conclusion.startswith("failed: this is no content")
+    assert found.conclusion == (
+        "failed: a crawl would store no version, because this is not content"
+    )
 
 
 async def test_a_request_that_fails_is_repeated_as_in_a_crawl(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ async def test_a_store_is_followed_beside_a_daemon_which_drains_at_the_end(host:
         assert f'"process": {os.getpid()}' in told.stdout
         refused = await asyncio.to_thread(console, "reload", "--db", host.db)
         assert refused.exit_code == 1
-        assert "a program runs one inside" in refused.stderr
+        assert "another program runs one inside it" in refused.stderr
         with pytest.raises(freshet.StoreError, match="a freshet embedded daemon"):
             await host.crawl()
     assert daemon.report is not None

@@ -114,7 +114,7 @@ def test_complete_observations_act_in_daemon_plan_and_explain(tmp_path: Path) ->
     shown = freshet("plan", "--db", db, "--budget", "20/day", "--config", file, "--json").stdout
     assert json.loads(shown)["split"]["complete_observations"]["sources"] == _PAGES // 2
     told = freshet("explain", hosts.url(0), "--db", db).stdout
-    assert "Its signals tell of every change, as its table of sites says" in told
+    assert "Its [[sites]] table sets its signals as complete, so visits follow them" in told
     assert "Its signals" not in freshet("explain", hosts.url(1), "--db", db).stdout
     (source, *_) = json.loads(freshet("signals", "--db", db, "--json").stdout)["sources"]
     assert source["reputation"]["precision"] == source["reputation"]["recall"] == 1.0

@@ -281,7 +281,7 @@ class TestOnRay:
         (("--db", "file.db", "--shards", "2"), 2, "is one store; name a new folder"),
         (("--db", "folder", "--shards", "3"), 2, "`freshet shards split` changes that"),
         (("--db", "folder", "--shards", "1"), 2, "`freshet shards merge` changes that"),
-        (("--db", "new", "--ray", "auto"), 2, "give --shards N, too"),
+        (("--db", "new", "--ray", "auto"), 2, "add --shards N"),
         (("--db", "folder"), 1, "--shards needs the extra 'ray'"),
         (("--db", "bad"), 1, "bad/shards.toml: has format; it needs epoch"),
         (("--db", "folder", "--config", "ip.toml"), 2, "it must be host or domain"),

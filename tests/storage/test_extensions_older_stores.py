@@ -33,7 +33,7 @@ def test_an_older_store_opens_with_all_that_it_holds(number: int, tmp_path: Path
     db.chmod(0o600)
 
     # Its sites are on loopback, which is not visited unasked.
-    assert "no page could be had" in freshet("crawl", "--db", db, "--json").stderr
+    assert "no page could be fetched" in freshet("crawl", "--db", db, "--json").stderr
     assert as_json("status", "--db", db)["holdings"]["pages"] == pages
     entries = [json.loads(line) for line in shown("changefeed", "--db", db).splitlines()]
     assert len(entries) == pages + 1  # the last line is the cursor

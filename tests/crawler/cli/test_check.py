@@ -13,7 +13,7 @@ check = partial(freshet, "check")
 
 def test_people_get_a_table_of_the_steps_and_a_conclusion(tmp_path: Path) -> None:
     told = shown("check", CLOSED, "--allow-private-addresses", "--db", tmp_path / "no.db")
-    assert "robots.txt  unreachable  so no page may be fetched" in told
+    assert "robots.txt  unreachable  until it answers, no page is fetched" in told
     assert "refused: only robots.txt was fetched" in told
 
 

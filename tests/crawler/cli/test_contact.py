@@ -163,7 +163,7 @@ def test_where_nothing_can_be_stored_the_answer_counts_for_this_run(
     (tmp_path / "xdg").write_text("a file")
     result = answering("me@example.org")
     assert "not stored: " in result.stderr
-    assert "mailto:me@example.org counts for this run" in result.stderr
+    assert "mailto:me@example.org is for this run only" in result.stderr
     assert result.exit_code == 1  # It was tried.
 
 

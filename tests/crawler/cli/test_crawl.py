@@ -97,8 +97,8 @@ def test_the_name_of_a_file_is_taken_for_no_host(name: str) -> None:
     result = crawl(name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert only_line(result.stderr) == (
-        f"freshet: {name} is no such file here, and no host; "
-        "a list of sites is given with --sites FILE"
+        f"freshet: {name} is neither a host nor an existing file; "
+        "pass a site list with --sites FILE"
     )
 
 
@@ -255,7 +255,7 @@ async def test_a_crawl_that_has_no_page_fails(tmp_path: Path) -> None:
     assert (code, json.loads(stdout)["errors"]) == (1, 1)
     bound, line = stderr.splitlines()
     assert "a bound is met: ports of other services" in bound
-    assert "no page could be had" in line
+    assert "no page could be fetched" in line
 
 
 async def test_the_end_of_a_run_counts_for_itself_and_fails_only_with_every_site(

@@ -116,7 +116,7 @@ def test_a_limit_says_what_it_leaves_out(db: Path) -> None:
 def test_another_threshold_is_a_rebuild_and_says_so(db: Path) -> None:
     assert "threshold" not in duplicates(db, "--update", "--threshold", "0.9").stderr
     result = duplicates(db, "--update", "--threshold", "0.8")
-    assert result.stderr == "threshold 0.9 became 0.8: all pages were compared anew\n"
+    assert result.stderr == "threshold 0.9 became 0.8: all pages were compared again\n"
     assert as_json("duplicates", "--db", db)["state"]["parameters"]["threshold"] == 0.8
 
 

@@ -224,7 +224,7 @@ def test_nothing_is_forgotten_while_a_shard_is_missing(lame: Path) -> None:
     before = (lame / "0000.db").read_bytes()
     refused = freshet("forget", "--site", HOSTS[0], "--db", lame)
     assert refused.exit_code == 1
-    assert "nothing is forgotten until all shards can be read" in " ".join(refused.stderr.split())
+    assert "nothing is deleted until all shards can be read" in " ".join(refused.stderr.split())
     assert (lame / "0000.db").read_bytes() == before
     assert not (lame / "0001.db").exists()
 
@@ -260,7 +260,7 @@ def test_upkeep_sums_the_shards_and_goes_on_without_one(
         assert "0001.db: there is no such file" in refused
     ill = freshet("doctor", "--db", folder)
     assert ill.exit_code == 1
-    assert "shard 1: store: it was lost, unless" in " ".join(ill.stdout.split())
+    assert "shard 1: store: it is lost, unless" in " ".join(ill.stdout.split())
 
 
 @pytest.mark.parametrize("verb", [["plan", "--budget", "9/day"], ["rereduce"]])

@@ -70,7 +70,7 @@ _REPLAY = "replay {} --db new.db"
         ("backup copy.db --db none.db", "--db names the store"),
         ("restore folder --db new.db", "name a store or a backup"),
         ("changefeed --cursor-file folder --db none.db", "name a file, not a folder"),
-        ("duplicates --threshold 0.5 --db none.db", "give --update, too"),
+        ("duplicates --threshold 0.5 --db none.db", "add --update"),
         ("forget --prefix ftp://a --db none.db", "such as https://example.org/docs/"),
         ("shards verify --db split", "restore it from a backup"),
     ],

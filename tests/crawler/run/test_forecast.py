@@ -160,7 +160,7 @@ async def test_a_page_that_was_found_and_not_fetched_yet(store: SmallStore) -> N
 
 async def test_a_page_that_a_rule_excludes(store: SmallStore) -> None:
     page = page_with(store, "/tag/x")
-    assert await said(store, page) == "Not visited: the rule for /tag/* says never."
+    assert await said(store, page) == "Not visited: the [[sites]] table /tag/* sets never = true."
 
 
 def test_a_page_that_somebody_excluded_in_a_browser(store: SmallStore) -> None:
@@ -287,16 +287,16 @@ async def test_rules_keep_visits_apart_and_let_none_wait_too_long(store: SmallSt
     found = await ahead(store, page)
     assert found.not_before == NOW + 9 * DAY_S
     assert found.due_in_days == pytest.approx(9)
-    assert "A rule keeps visits at least 10 d apart." in await said(store, page)
+    assert "The settings keep visits at least 10 d apart." in await said(store, page)
     late = page_with(store, "/must/late", (9, "new"), (3, "unchanged"))
     believed(store, late, due_at=NOW - DAY_S)
     text = await said(store, late)
     assert (
-        "A rule asks for a visit every 2 d: it is overdue and comes first. It is next in line."
+        "The settings ask for a visit every 2 d: it is overdue, so first. It is next in line."
         in text
     )
     soon = page_with(store, "/must/soon", (9, "new"), (1, "unchanged"))
-    assert "A rule asks for a visit every 2 d." in await said(store, soon)
+    assert "The settings ask for a visit every 2 d." in await said(store, soon)
 
 
 async def test_of_a_host_at_its_cap_that_is_told(store: SmallStore) -> None:
@@ -332,9 +332,9 @@ async def test_a_page_under_a_rate_policy_has_a_plan(store: SmallStore) -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"claimed": 1}, ", by its change signals, which have proved right."),
+        ({"claimed": 1}, ", by its change signals, which have been reliable."),
         ({"clocked": 1.0}, ", by the rhythm of its site."),
-        ({"clocked": 1.0, "claimed": 0}, "its site; its change signals have proved unreliable."),
+        ({"clocked": 1.0, "claimed": 0}, "its site; its change signals have been unreliable."),
     ],
 )
 async def test_the_basis_of_a_chance_is_told(
