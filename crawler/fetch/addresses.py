@@ -1,7 +1,7 @@
 """Network addresses: the guard against private ones, and name resolution.
 
-A page must not be able to send the crawler to machines that only its owner can reach. Each
-connection is judged by the address itself, whatever name or spelling led to it.
+A page must not be able to direct the crawler to machines that only its operator can reach. The
+guard checks the address of each connection, however it was named or written.
 """
 
 import asyncio
@@ -51,8 +51,8 @@ _METADATA = (
     "fd00:ec2::254/128",  # AWS
     "fd20:ce::254/128",  # Google
 )
-#: The first block that holds an address names it, so the exceptions stand first. From the
-#: IANA special-purpose address registries (RFC 6890) and the clouds' documentation.
+#: The first block that contains an address names it, so exceptions precede general blocks. Sources:
+#: the IANA special-purpose address registries (RFC 6890) and the clouds' documentation.
 _BLOCKS = (
     _block("cloud metadata", *_METADATA),
     _block("loopback", "127.0.0.0/8", "::1/128", is_private=True),
@@ -68,8 +68,8 @@ _BLOCKS = (
     _block("reserved", "192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4"),
     _block("reserved", "2001:10::/28", "2001:20::/28"),
 )
-#: Unassigned networks, and those whose meaning is local
-#: (64:ff9b:1::/48 of RFC 8215 among them: the place of its IPv4 address is not known).
+#: Unassigned networks, and networks with a local meaning, such as 64:ff9b:1::/48 of RFC 8215, in
+#: which the position of the IPv4 address is unknown.
 _UNASSIGNED = _block("reserved")
 
 
@@ -77,10 +77,10 @@ _UNASSIGNED = _block("reserved")
 class AddressGuard:
     """Filter of addresses that are not public servers.
 
-    ``allow_private`` opens loopback, private and carrier-grade NAT networks;
-    ``allow_networks`` open the named ones, metadata and link-local addresses included.
-    ``loopback_only`` narrows all that to loopback: without a contact URL the crawler does
-    not visit strangers. An IPv6 address that stands for IPv4 addresses is judged as these.
+    ``allow_private`` allows loopback, private and carrier-grade NAT networks. ``allow_networks``
+    are allowed as well, including metadata and link-local addresses. ``loopback_only`` restricts
+    all that to loopback: without a contact URL, the crawler visits no public server. An IPv6
+    address that embeds IPv4 addresses is checked as these.
     """
 
     allow_private: bool = False
@@ -88,7 +88,7 @@ class AddressGuard:
     loopback_only: bool = False
 
     def refusal(self, address: str) -> str | None:
-        """Return a short sentence on why the address may not be contacted, or None if it may."""
+        """Return why the address may not be contacted, or None if it may."""
         parsed = _parsed(address)
         if parsed is None:
             return f"{address!r} is not an IP address"
@@ -115,10 +115,10 @@ def _kind(name: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def is_disguised(host: str) -> bool:
-    """Return whether a host name is a number, yet no IPv4 address in canonical spelling.
+    """Return whether a host name is a number, but not an IPv4 address in canonical form.
 
-    Resolvers take ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` for 127.0.0.1. A canonical
-    URL never holds such a host ("ends in a number", WHATWG URL standard, section 3.5).
+    Resolvers accept ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` for 127.0.0.1. A canonical URL
+    never has such a host ("ends in a number", WHATWG URL standard, section 3.5).
     """
     if ":" in host:
         return False
@@ -132,14 +132,14 @@ def is_address(host: str) -> bool:
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether a URL's host is on loopback, by its name or as an address."""
+    """Return whether a URL's host is on loopback, by name or by address."""
     address = _parsed(host.removeprefix("[").removesuffix("]"))
     named = host == "localhost" or host.endswith(".localhost")
     return named if address is None else address.is_loopback
 
 
 def _meanings(address: Address) -> tuple[Address, ...]:
-    """Return the IPv4 addresses that an IPv6 address stands for, else the address itself."""
+    """Return the IPv4 addresses that an IPv6 address embeds, or else the address itself."""
     if isinstance(address, IPv4Address):
         return (address,)
     if (mapped := address.ipv4_mapped) is not None:
@@ -149,7 +149,7 @@ def _meanings(address: Address) -> tuple[Address, ...]:
     if (teredo := address.teredo) is not None:
         return teredo
     low = int(address) & _LOW_32_BITS
-    # ::, ::1 and their neighbours are IPv6 addresses of their own right.
+    # ::, ::1 and their neighbours embed no IPv4 address.
     if address in _NAT64 or (address in _COMPATIBLE and low > 0xFFFF):
         return (IPv4Address(low),)
     return (address,)
@@ -169,32 +169,32 @@ def _holds(network: Network, address: Address) -> bool:
 
 
 # -- resolver ----------------------------------------------------------------
-# A crawl requests the same few thousand hosts again and again, and a list of dead links
-# the same dead ones, so answers are kept by their TTL and failures for a while as well.
+# A crawl requests the same few thousand hosts, and the same dead ones in a list of dead links, so
+# answers are cached for their TTL, and failures for a while.
 
-#: localhost is answered without the network (RFC 6761, section 6.3), IPv4 first because
-#: servers that listen for one family only listen for that.
+#: localhost is resolved without the network (RFC 6761, section 6.3). IPv4 comes first, because
+#: servers with only one address family use that.
 _LOOPBACK = ("127.0.0.1", "::1")
-#: No name server has answered.
+#: No name server answered.
 _SILENT = frozenset({dns_error.ARES_ETIMEOUT, dns_error.ARES_ECONNREFUSED})
 _MISSING = frozenset({dns_error.ARES_ENOTFOUND, dns_error.ARES_ENODATA, dns_error.ARES_EBADNAME})
-#: Addresses of a name that are kept and tried; an answer over TCP holds thousands.
+#: Addresses of a name to keep and try; an answer over TCP may have thousands.
 _ADDRESSES = 16
-#: Questions after which the cache of c-ares is emptied: it keeps all for up to an hour.
+#: Queries between two resets of the cache of c-ares, which keeps answers for up to an hour.
 _EMPTIED_AFTER = 256
-#: A URL's host is the whole name: no search list applies. EDNS is c-ares' default.
+#: A URL's host is a full name, so search lists do not apply. EDNS is the default of c-ares.
 _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
 
 
 @dataclass(frozen=True, slots=True)
 class DnsLimits:
-    """Lifetimes of DNS answers, and bounds on queries.
+    """Lifetimes of DNS answers, and limits of queries.
 
-    TTLs are raised to ``dns_min_ttl_s``, because some are 0 and a page's links follow at once, and
-    cut to ``dns_max_ttl_s``, so that a site that moves is found within a day. "No such name" is
-    kept for ``dns_negative_ttl_s``, a name server's failure for ``dns_failure_ttl_s``, and
-    ``dns_max_names`` answers in all, the least recently used going first. Each of
-    ``dns_tries`` waits ``dns_timeout_s`` or longer for a name server.
+    TTLs are raised to ``dns_min_ttl_s``, because some are 0 and the links of a page are requested
+    right after it. They are cut to ``dns_max_ttl_s``, so that a site that moves is found within a
+    day. "No such name" is cached for ``dns_negative_ttl_s``, a name server's failure for
+    ``dns_failure_ttl_s``. The cache has ``dns_max_names`` answers and drops the least recently used
+    one. Each of ``dns_tries`` waits at least ``dns_timeout_s`` for a name server.
     """
 
     dns_min_ttl_s: float = 5.0
@@ -207,7 +207,7 @@ class DnsLimits:
 
 
 class _Answer(NamedTuple):
-    """The addresses of a name, or the reason why it has none."""
+    """The addresses of a name, or the reason for having none."""
 
     addresses: tuple[str, ...]
     keep_s: float = float("inf")
@@ -216,10 +216,10 @@ class _Answer(NamedTuple):
 
 
 class CachingResolver(AbstractResolver):
-    """Resolver over c-ares with a cache; at most one query per name is under way at a time.
+    """Resolver over c-ares with a cache; it has at most one query per name in progress.
 
-    ``overrides`` give single host names a fixed address. ``nameservers`` (``address`` or
-    ``address:port``) replace those of the system. The clock is in monotonic seconds.
+    ``overrides`` map host names to a fixed address. ``nameservers`` (``address`` or
+    ``address:port``) replace the system's. The clock is in monotonic seconds.
 
     Raises:
         ValueError: on construction, if an override is not an IP address.
@@ -248,11 +248,11 @@ class CachingResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return the addresses of a host, in the order of preference, as aiohttp wants them.
+        """Return the addresses of a host in the order of preference, for aiohttp.
 
         Raises:
             NoSuchHost: if the name does not exist or has no address of that family.
-            OSError: if the name servers did not answer, or could not tell.
+            OSError: if the name servers did not answer, or failed.
         """
         answer = await self._answer(host)
         if not answer.addresses:
@@ -271,7 +271,7 @@ class CachingResolver(AbstractResolver):
         return list((await self._answer(host)).addresses)
 
     async def close(self) -> None:
-        """Cancel the queries under way."""
+        """Cancel the queries in progress."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -289,7 +289,7 @@ class CachingResolver(AbstractResolver):
             task = asyncio.create_task(self._look_up(name), name=f"DNS {name}")
             self._under_way[name] = task
             task.add_done_callback(lambda _: self._under_way.pop(name))
-        # One caller's time-out must not end the query that others wait for.
+        # The time-out of one caller must not end a query that others await.
         return await asyncio.shield(self._under_way[name])
 
     def _known(self, name: str) -> _Answer | None:
@@ -306,7 +306,7 @@ class CachingResolver(AbstractResolver):
         return answer
 
     async def _ask(self, name: str) -> _Answer:
-        # Made when first needed: it belongs to the running loop.
+        # Created on first use, because it belongs to the running loop.
         self._channel = channel = self._channel or aiodns.DNSResolver(
             list(self._nameservers) or None,
             timeout=self._limits.dns_timeout_s,
@@ -315,12 +315,12 @@ class CachingResolver(AbstractResolver):
         )
         self._asked += 1
         if self._asked % _EMPTIED_AFTER == 0:
-            channel._channel.reinit()  # noqa: SLF001  # aiodns hands out neither this nor the cache
+            channel._channel.reinit()  # noqa: SLF001  # aiodns exposes neither this nor the cache
         try:
             found = await channel.getaddrinfo(name, type=socket.SOCK_STREAM)
         except dns_error.DNSError as error:
             return self._failure(name, *error.args)
-        # A node's address is (bytes, port, …); getaddrinfo may repeat one per protocol.
+        # A node's address is (bytes, port, …); getaddrinfo may repeat it per protocol.
         nodes = found.nodes[:_ADDRESSES]
         addresses = dict.fromkeys(node.addr[0].decode("ascii") for node in nodes)
         if not addresses:

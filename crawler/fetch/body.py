@@ -1,4 +1,4 @@
-"""Reading of a body: its pace, its memory, its content codings."""
+"""Reading of a body: minimum speed, memory, and content codings."""
 
 import asyncio
 from collections import deque
@@ -23,18 +23,18 @@ from freshet.crawler.fetch.responses import (
 )
 from freshet.crawler.reduce.formats import first_bytes, is_mislabelled
 
-#: Bytes after which other tasks get their turn; no body waits for memory before it has so many.
+#: Bytes after which other tasks get a turn; shorter bodies do not wait for memory.
 _TURN_BYTES = 64 * 1024
-#: Read ahead on a connection, by the kernel's measure and ours.
+#: Bytes read ahead on a connection, by the kernel and in this process.
 _AHEAD_BYTES = 128 * 1024
 
 
 class BodyPace:
     """Minimum speed of a body; times are monotonic seconds.
 
-    Invariant: in ``window_s`` at least ``window_s × min_rate`` bytes arrive, and the next
-    window begins when they have. Consequence: a server that sends a byte now and then
-    holds a connection for one window, not for ever. A rate of 0 demands nothing.
+    Invariant: at least ``window_s × min_rate`` bytes arrive in ``window_s``, and then the next
+    window begins. Consequence: a server that sends a byte now and then holds a connection for one
+    window, not for ever. A rate of 0 sets no minimum.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class BodyPace:
             self._window_ends_at = now + self._window_s
 
     def stood_still(self, seconds: float) -> None:
-        """Forgive a time in which nobody read."""
+        """Exclude a time in which the body was not read."""
         self._window_ends_at += seconds
         self._ends_at += seconds
 
     @property
     def deadline(self) -> float:
-        """Return the time by which more must have come, or everything."""
+        """The time by which more bytes, or all of them, must have arrived."""
         return min(self._window_ends_at, self._ends_at)
 
     def missed(self) -> Unfetched:
-        """Return the failure that a missed deadline means."""
+        """Return the failure for a missed deadline."""
         if self._ends_at <= self._window_ends_at:
             return Unfetched("timeout_body", "the body did not end in time")
         detail = f"{self._received} bytes in {self._window_s:g} s, fewer than {self._quota:g}"
@@ -72,11 +72,11 @@ class BodyPace:
 
 
 class HeldBytes:
-    """Bytes of bodies in memory, by the task that reads them, until that task ends.
+    """Bytes of bodies in memory, by reading task, until the task ends.
 
-    *Invariant.* Beyond ``most`` only bodies that are still short, and the task that began first,
-    are read on. Consequence: however many bodies come at once, they take the memory of a few, and
-    one of them always comes to its end, if what waits for long is released (``release``).
+    *Invariant.* Beyond ``most``, only short bodies and the task that began first are read on.
+    Consequence: any number of concurrent bodies takes the memory of a few, and one of them can
+    always finish, provided that ``release`` is called for tasks that wait long.
     """
 
     def __init__(self, most: int = HELD_BYTES) -> None:
@@ -87,7 +87,7 @@ class HeldBytes:
         self._decodes = False
 
     async def grow(self, size: int, *, waits: bool = True) -> bool:
-        """Hold so many bytes more; return whether that had to wait."""
+        """Count more bytes for the current task; return whether it had to wait."""
         task = asyncio.current_task()
         if task is not None and task not in self._held:
             self._held[task] = _AHEAD_BYTES
@@ -123,13 +123,13 @@ class HeldBytes:
         return True
 
     def release(self, task: asyncio.Task[object] | None = None) -> None:
-        """Count no longer what a task holds; by default the current one."""
+        """Stop counting the bytes of a task, by default of the current one."""
         self._total -= self._held.pop(task or asyncio.current_task(), 0)
         self._freed.set()
 
 
 async def _hold(held: HeldBytes, size: int, pace: BodyPace, alarm: asyncio.Timeout) -> None:
-    """Wait until there is memory for what has come; that time does not count."""
+    """Wait for memory for the received bytes; the deadline is extended by that time."""
     clock = asyncio.get_running_loop().time
     began_at = clock()
     alarm.reschedule(None)
@@ -141,10 +141,10 @@ async def _hold(held: HeldBytes, size: int, pace: BodyPace, alarm: asyncio.Timeo
 class BodyRules(NamedTuple):
     """Rules by which a body is read.
 
-    ``max_bytes`` hold for the wire and for the decoded body. With ``may_cut`` a decoded body
-    that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
-    text; ``no_page`` says what its label is, if that is not of a page. With ``is_unpacked`` it is
-    decoded by its first bytes, too.
+    ``max_bytes`` limits the body on the wire and decoded. With ``may_cut``, a longer decoded body
+    is cut there; otherwise it fails. With ``is_sniffed`` it must start like text; ``no_page``
+    describes a media type that is not a page's. With ``is_unpacked`` it is also decoded according
+    to its first bytes.
     """
 
     max_bytes: int
@@ -155,12 +155,12 @@ class BodyRules(NamedTuple):
 
 
 def short_body(wire: bytes, content_encoding: str, rules: BodyRules) -> bytes | None:
-    """Return the decoded body that has come as a whole; None if it needs an :class:`Intake`.
+    """Return the decoded body if it has arrived completely; None if it needs an :class:`Intake`.
 
-    Most bodies are short, and gzip or not encoded.
+    Most bodies are short, and either gzip or not encoded.
 
     Raises:
-        Unfetched: the content coding is not known.
+        Unfetched: the content coding is not supported.
     """
     codings = codings_of(content_encoding)
     most = min(_TURN_BYTES, rules.max_bytes)
@@ -174,10 +174,10 @@ def short_body(wire: bytes, content_encoding: str, rules: BodyRules) -> bytes | 
 
 
 class Intake:
-    """Reader of a body, piece by piece; ``announced_bytes`` of 0 are not known.
+    """Reader of a body in pieces; ``announced_bytes`` of 0 means unknown.
 
     Raises:
-        Unfetched: on construction, if the content coding is not known.
+        Unfetched: on construction, if the content coding is not supported.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Intake:
         self._is_unchecked = False
         #: True if the server had more to send.
         self.is_cut = False
-        #: What was mended, by its name.
+        #: Names of the repairs made.
         self.repairs = ["coding_words"] if codings_of(content_encoding).has_other_words else []
 
     def _encode(self, content_encoding: str) -> None:
@@ -206,10 +206,10 @@ class Intake:
     async def read(
         self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
     ) -> None:
-        """Take all chunks, up to the limit; the time that it waits for memory does not count.
+        """Read all chunks, up to the limit; time spent waiting for memory does not count.
 
         Raises:
-            Unfetched: if the body is too slow, too large, not text, or does not decode.
+            Unfetched: if the body is too slow, too large, not text, or cannot be decoded.
         """
         clock, taken, held = asyncio.get_running_loop().time, 0, held or HeldBytes()
         is_late = False
@@ -221,7 +221,7 @@ class Intake:
                     self._take(chunk)
                     taken += len(chunk)
                     if taken >= _TURN_BYTES:
-                        # Let other tasks run after much work.
+                        # Give other tasks a turn after much work.
                         await asyncio.sleep(0)
                         await _hold(held, taken, pace, alarm)
                         taken = 0
@@ -238,29 +238,29 @@ class Intake:
             raise pace.missed()
 
     def is_proven_whole(self) -> bool:
-        """Return whether the coding proves that a body is whole which ended early.
+        """Return whether the coding proves that a body that ended early is complete.
 
-        Gzip, deflate, br and zstd tell where they end. It counts as a repair.
+        Gzip, deflate, br and zstd mark their end. This counts as a repair.
         """
         is_proof = self._is_encoded and self._is_complete and self._decoded.tell() > 0
-        # Repaired, its coding proves nothing.
+        # The coding of a repaired body proves nothing.
         if not is_proof or not {"checksum", "not_encoded"}.isdisjoint(self.repairs):
             return False
         self.repairs.append("length")
         return True
 
     def _is_enough(self) -> bool:
-        """Return whether no more need be read."""
+        """Return whether enough has been read."""
         if self.is_cut or len(self._wire) > self._rules.max_bytes:
             return True
-        # Some servers announce the length of the page before it was packed, which gzip ends with
-        # (RFC 1952, section 2.3.1): they keep the connection, and nothing more comes.
+        # Some servers announce the length before compression, with which gzip ends (RFC 1952,
+        # section 2.3.1). They keep the connection open, and no more bytes follow.
         announced, ends = self._announced_bytes, int.from_bytes(self._wire[-4:], "little")
         is_gzip = self._wire.startswith(GZIP_MAGIC)
         return is_gzip and len(self._wire) < announced == ends
 
     async def _decode(self, held: HeldBytes) -> None:
-        # A short body does not wait for memory, and no other is known before it is decoded.
+        # A short body does not wait for memory; how long others are shows only after decoding.
         limits = [_TURN_BYTES, self._rules.max_bytes]
         if self._is_light and len(self._wire) <= _TURN_BYTES:
             deque(self._steps(min(limits.pop(0), self._rules.max_bytes)), 0)
@@ -275,10 +275,10 @@ class Intake:
                 break
 
     def take_whole(self, body: bytes) -> None:
-        """Take a body that is complete already.
+        """Read a body that has already arrived completely.
 
         Raises:
-            Unfetched: if the body is too large, not text, or does not decode.
+            Unfetched: if the body is too large, not text, or cannot be decoded.
         """
         self._take(body)
         deque(self._steps(self._rules.max_bytes) if self._is_encoded else (), 0)
@@ -287,7 +287,7 @@ class Intake:
         self._judge()
 
     def _unpack(self) -> bool:
-        """Return whether the body is to be decoded once more, by its first bytes."""
+        """Return whether the body must be decoded once more, according to its first bytes."""
         inner = packed_coding(self._decoded.getvalue()) if self._rules.is_unpacked else None
         codings = codings_of(self._coding).applied
         if inner is None or len(codings) == MAX_LAYERS:
@@ -300,7 +300,7 @@ class Intake:
         return True
 
     def _take(self, chunk: bytes) -> None:
-        """Take a chunk of the wire; what is encoded is decoded once it has all come."""
+        """Take a chunk from the wire; encoded bodies are decoded after the last one."""
         if self._is_encoded:
             self._wire += chunk
         else:
@@ -308,10 +308,10 @@ class Intake:
             self._write(chunk[:room])
 
     def _steps(self, limit: int) -> Iterator[None]:
-        """Decode what has come, up to the limit; other tasks may run at each step.
+        """Decode the received bytes, up to the limit; other tasks may run at each step.
 
-        What does not decode as it should may be gzip or deflate whose checksum is wrong or missing,
-        a text or PDF that was encoded less often than its header says, or in another way.
+        If decoding fails, the body may be gzip or deflate with a wrong or missing checksum, or a
+        text or PDF that was encoded fewer times or in another way than its header says.
         """
         try:
             yield from self._decoding(limit)
@@ -322,18 +322,19 @@ class Intake:
             if self._has_checksum and not self._is_whole():
                 yield from self._trying("checksum", self._coding, limit)
             elif not (self._is_whole() or self._decoded.tell()):
-                # To brotli one in ten short bodies of gzip is the beginning of something.
+                # Brotli accepts one in ten short gzip bodies as the start of a stream.
                 coding, known = self._coding, packed_coding(bytes(self._wire[:4]))
                 if known and not (yield from self._trying("other_coding", known, limit)):
                     self._coding, self._is_unchecked = coding, False
                     yield from self._decoding(limit)
 
     def _mending(self, limit: int) -> Generator[None, None, bool]:
-        """Decode in other ways than the header says; return whether one of them is right."""
+        """Try other codings than the header's; return whether one of them succeeds."""
         codings = self._coding.split(",")
         some = [part for n in range(1, len(codings)) for part in (codings[n:], codings[:n])]
         fewer = [("not_encoded", ",".join(part)) for part in (*some, [])]
-        # Gzip and zstd are known by their first bytes, the others by what is a text to its end.
+        # Gzip and zstd show in the first bytes; the others are accepted if the result is text to
+        # the end.
         known = packed_coding(bytes(self._wire[:4])) or "deflate"
         other = [("other_coding", each) for each in (known, "br") if each != self._coding]
         for repair, coding in (("checksum", self._coding), *fewer, *other):
@@ -351,7 +352,7 @@ class Intake:
         return False
 
     def _is_mended(self) -> bool:
-        """Return whether what was decoded against the header is a known format, or a whole."""
+        """Return whether a body decoded against its header is complete or of a known format."""
         if self._is_unchecked:
             return self._is_whole()
         if codings_of(self._coding).applied and not self._is_whole():
@@ -359,7 +360,7 @@ class Intake:
         head = bytes(self._decoded.getbuffer()[:SNIFFED_BYTES])
         if head.startswith(first_bytes()) or is_evidently_text(head):
             return True
-        # What does not begin as gzip is none: a text in any encoding will do.
+        # Without a gzip header it is not gzip; then any text will do.
         is_gzip = not self._is_gzip or self._wire.startswith(GZIP_MAGIC)
         return bool(head) and not (is_gzip or looks_binary(head) or begins_as_zlib(head))
 
@@ -395,16 +396,16 @@ class Intake:
 
     @property
     def plain(self) -> bytes:
-        """Return the body if it is not encoded, else nothing."""
+        """The body if it is not encoded, else no bytes."""
         return b"" if self._is_encoded else self._decoded.getvalue()
 
     def result(self) -> tuple[bytes, bytes]:
-        """Return the body as it came, without chunked framing, and decoded.
+        """Return the body as received, without chunked framing, and decoded.
 
-        It is the same object twice if it is not encoded.
+        Both are the same object if it is not encoded.
 
         Raises:
-            Unfetched: if the encoded stream did not come to its end.
+            Unfetched: if the encoded stream is incomplete.
         """
         if not (self._is_complete or self.is_cut):
             raise Unfetched("cut_short", "the encoded body ends before its end")

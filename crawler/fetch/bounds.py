@@ -1,7 +1,7 @@
-"""Bounds on what a site can make the crawler do, beside those that are settings.
+"""Limits on what a site can make the crawler do, in addition to those in the settings.
 
-No honest site comes near them. What goes beyond one is refused with a reason that the store keeps,
-left out, or waits; one line in the log says so, and ``freshet status`` counts it.
+No honest site reaches them. Anything beyond a limit is refused with a reason that the store keeps,
+omitted, or delayed. The log has one line for each place, and ``freshet status`` counts them.
 """
 
 import logging
@@ -14,9 +14,9 @@ V = TypeVar("V")
 
 
 class LruCache(OrderedDict[K, V]):
-    """A mapping of at most ``room`` entries; writing one more drops the least recently used one.
+    """A mapping with at most ``room`` entries; a further one drops the least recently used entry.
 
-    Writing an entry and :meth:`use` count as a use, ``get`` and ``[]`` do not.
+    Writing an entry and :meth:`use` count as use, ``get`` and ``[]`` do not.
     """
 
     def __init__(self, room: int) -> None:
@@ -31,7 +31,7 @@ class LruCache(OrderedDict[K, V]):
             self.popitem(last=False)
 
     def use(self, key: K) -> V | None:
-        """Return the value of a key, or None, and count a use."""
+        """Return the value of a key, or None, and count it as used."""
         if key in self:
             self.move_to_end(key)
         return self.get(key)
@@ -39,53 +39,54 @@ class LruCache(OrderedDict[K, V]):
 
 log = logging.getLogger(__name__)
 
-#: How often each bound has held something back since the start of this process.
+#: How often each limit was reached since the start of this process.
 met: Final[Counter[str]] = Counter()
 _said: Final = LruCache[tuple[str, str], bool](1_024)
 
 
 def meet(bound: str, where: str = "") -> None:
-    """Count that a bound holds something back, and say so once for each place."""
+    """Record that a limit was reached; log it once for each place."""
     met[bound] += 1
     if (bound, where) not in _said:
         _said[bound, where] = True
-        log.warning("a bound is met: %s", f"{bound} ({where})" if where else bound)
+        log.warning("a limit is reached: %s", f"{bound} ({where})" if where else bound)
 
 
 #: Interim responses (1xx) before the final one; RFC 9110, section 15.2, sets no limit.
 INTERIM_RESPONSES: Final = 16
-#: Members of a gzip stream; each costs time, however little it holds.
+#: Members of a gzip stream; each costs time, even an empty one.
 GZIP_MEMBERS: Final = 10_000
-#: Characters of a URL that is requested. Servers take 8,000 octets (RFC 9110, section 4.1).
+#: Characters of a requested URL. Servers should accept 8,000 octets (RFC 9110, section 4.1).
 URL_CHARS: Final = 8_192
 #: Characters of a validator that is sent back.
 VALIDATOR_CHARS: Final = 1_024
-#: Bytes of bodies in memory over all requests, read ahead, on the wire and decoded. Beyond them a
-#: request waits before it reads on, except for bodies of less than 64 KiB and the one that began
-#: first. With these beginnings, and with what is made of the longest body, it is 128 MiB in all.
+#: Bytes of bodies in memory over all requests, counting those read ahead, on the wire and decoded.
+#: Beyond it, requests wait before they read on, except for bodies of less than 64 KiB and the
+#: oldest request. With these, and with the parsed form of the longest body, it is 128 MiB in all.
 HELD_BYTES: Final = 16 << 20
-#: Bytes of pages that were slow to parse and wait to be parsed once more, which are held beside
-#: those; each counts as a megabyte at least. Beyond them such a page is to be requested again.
+#: Bytes of pages that were slow to parse and wait for a second attempt, in addition to the above;
+#: each page counts as at least a megabyte. Beyond it, such a page is requested again.
 SLOW_BYTES: Final = 16 << 20
-#: Bytes of parsed robots.txt in memory. One of 500 kB takes up to 19 MB, one of 3 kB takes 40 kB.
+#: Bytes of parsed robots.txt in memory. A file of 500 kB takes up to 19 MB, one of 3 kB takes 40
+#: kB.
 ROBOTS_BYTES: Final = 64 << 20
-#: Bytes that wait in the kernel for one connection, which does not read on without memory.
+#: Bytes that wait in the kernel for one connection, which stops reading when memory is short.
 RECEIVE_BYTES: Final = 64 << 10
-#: Sitemaps of a host that its robots.txt names, and that sitemaps name in one run; those out of
-#: scope that a robots.txt names; the characters of their URLs.
+#: Sitemaps of a host that its robots.txt names, and sitemaps that its sitemaps name in one run;
+#: sitemaps out of scope that a robots.txt names; characters of their URLs.
 SITEMAPS: Final = 1_000
 FOREIGN_SITEMAPS: Final = 10
 SITEMAP_URL_CHARS: Final = 2_048
-#: Due URLs of a host beyond which a crawl reads none of its sitemaps, which may have 50,000 each.
+#: A host with more due URLs than this gets no more sitemaps read; each may have 50,000.
 LISTED_URLS: Final = 100_000
-#: Requisites of archived pages that wait, and their bytes for one page.
+#: Waiting resources of archived pages, and bytes of resources per page.
 REQUISITES_WAITING: Final = 20_000
 REQUISITE_BYTES: Final = 64 << 20
-#: Bytes that are read of a line of a site list.
+#: Bytes read of a line of a site list.
 LINE_BYTES: Final = 256 << 10
-#: Elements inside each other in a sitemap or an outline; the protocol of sitemaps has three levels.
+#: Nested elements in a sitemap or OPML file; the sitemaps protocol has three levels.
 XML_LEVELS: Final = 64
-#: Ports of services that are no web servers (Fetch standard, "bad port").
+#: Ports of services other than web servers (Fetch standard, "bad port").
 BAD_PORTS: Final = frozenset(
     {
         *(0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95),
@@ -96,14 +97,14 @@ BAD_PORTS: Final = frozenset(
     }
 )
 
-#: Share of the requests at a time that go to hosts on domains of no seed.
+#: Share of concurrent requests for hosts on domains without a seed.
 _STRANGERS: Final = 0.125
 _FILES: Final = 65_536
 _OTHER_FILES: Final = 64
 
 
 def open_files() -> int:
-    """Let this process open as many files as it may allow itself; return how many."""
+    """Raise this process's limit of open files as far as allowed; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES and soft != hard:
         soft = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
@@ -112,9 +113,9 @@ def open_files() -> int:
 
 
 def connections(wanted: int = 256) -> int:
-    """Return how many connections may be in use; as many more may be idle.
+    """Return how many connections may be in use; the same number may be idle.
 
-    Some of the files that may be open are for other things.
+    Some file handles are reserved for other purposes.
     """
     return max(1, min(wanted, (open_files() - _OTHER_FILES) // 2))
 

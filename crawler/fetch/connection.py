@@ -1,4 +1,4 @@
-"""One connection to a server or a proxy: what is sent, the head and the body that come back."""
+"""One connection to a server or proxy: the sent request, and the received head and body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.bounds import INTERIM_RESPONSES, meet
 from freshet.crawler.fetch.heads import Chunks, ResponseHead, head_end, read_head
 
-#: Bytes of a body that are read ahead; what comes beyond them stays in the kernel.
+#: Bytes of a body that are read ahead; more bytes stay in the kernel.
 _AHEAD_BYTES: Final = 32 * 1024
 
 
@@ -23,7 +23,7 @@ class HeadLimits(NamedTuple):
 
 
 def field_bytes(fields: Iterable[tuple[str, str]]) -> bytes:
-    """Return fields of a request as they are sent.
+    """Return request header fields as sent.
 
     Raises:
         ValueError: a field has a line break.
@@ -36,7 +36,7 @@ def field_bytes(fields: Iterable[tuple[str, str]]) -> bytes:
 
 
 def request_bytes(method: str, target: str, fields: bytes, body: bytes = b"") -> bytes:
-    """Return a request as it is sent; the ``fields`` are bytes already.
+    """Return a request as sent; ``fields`` are encoded already.
 
     Raises:
         ValueError: the target has a line break.
@@ -47,7 +47,7 @@ def request_bytes(method: str, target: str, fields: bytes, body: bytes = b"") ->
 
 
 class _Incoming:
-    """A response as it comes: bytes of its head, and pieces of its body that were not taken yet."""
+    """A response in progress: bytes of its head, and unread pieces of its body."""
 
     __slots__ = (
         "chunks", "head", "held_bytes", "interim", "is_paused", "pieces", "received_bytes"
@@ -55,12 +55,12 @@ class _Incoming:
 
     def __init__(self) -> None:
         self.head = b""
-        #: Interim responses before it.
+        #: Interim responses before the final one.
         self.interim = 0
         self.chunks: Chunks | None = None
         self.pieces: list[bytes] = []
         self.held_bytes = self.received_bytes = 0
-        #: Whether the transport waits until what is held was taken.
+        #: Whether the transport is paused until the held bytes are read.
         self.is_paused = False
 
 
@@ -80,13 +80,13 @@ class _HeadAlarm:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, timeout_s: float) -> None:
-        """Call back after these seconds, if the exchange has no head then."""
+        """Call back after these seconds, unless the head has arrived by then."""
         self._deadline = self._loop.time() + timeout_s
         if self._timer is None:
             self._timer = self._loop.call_at(self._deadline, self._look)
 
     def cancel(self) -> None:
-        """Call back no more; the connection is not referred to any longer."""
+        """Stop the timer, and drop the reference to the connection."""
         self._late = _do_nothing
         if self._timer is not None:
             self._timer.cancel()
@@ -100,11 +100,11 @@ class _HeadAlarm:
 
 
 class HttpConnection(asyncio.BufferedProtocol):
-    """A connection, and the exchange under way on it.
+    """A connection, with the exchange in progress on it.
 
-    Exchanges come one after the other: :meth:`ask`, then the body, then ``is_reusable`` says
-    whether there may be another. ``on_lost`` is called once, when the connection is no more. The
-    ``buffer`` may be shared by all of a loop.
+    Exchanges are sequential: :meth:`ask`, then the body, then ``is_reusable`` is whether another
+    may follow. ``on_lost`` is called once, when the connection has ended. All connections of a loop
+    may share the ``buffer``.
     """
 
     def __init__(
@@ -116,25 +116,24 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._new_waiter = asyncio.get_running_loop().create_future
         self._waiter: asyncio.Future[None] | None = None
         self._transport: asyncio.Transport | None = None
-        #: Bytes that came before anything was asked.
+        #: Bytes received before the first request.
         self.early = b""
         self.peer: str | None = None
-        #: Exchanges that were begun.
+        #: Number of exchanges started.
         self.exchanges = 0
         self._alarm = _HeadAlarm(self._late)
         self._is_lost = False
         self._begin()
-        # Until the first exchange nothing is awaited.
+        # No response is due before the first exchange.
         self.is_ended = True
 
     def _begin(self) -> None:
         self.head: ResponseHead | None = None
         #: The head as received.
         self.head_bytes = b""
-        #: Whether the body has come to its end.
+        #: Whether the body is complete.
         self.is_ended = False
-        #: The reason for a body that ended early, and whether the server closed the connection
-        #: in an orderly way.
+        #: Why a body ended early, and whether the server closed the connection in an orderly way.
         self.cut: str | None = None
         self.is_orderly = False
         self.repairs: list[str] = []
@@ -146,7 +145,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Send a request, and return the head of the response.
 
         Raises:
-            Unfetched: none came in time, or none that can be read.
+            Unfetched: the head did not arrive in time, or is invalid.
         """
         self.exchanges += 1
         self._begin()
@@ -163,12 +162,12 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._waiter = self._new_waiter()
             await self._waiter
         if self.head.status == 408 and self.exchanges > 1:
-            # It is about the time for which the connection was idle (RFC 9110, section 15.5.9).
+            # It refers to the idle time of the connection (RFC 9110, section 15.5.9).
             raise Unfetched("stale", "the server answered 408 on a connection that was kept")
         return self.head
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes, without its framing; see ``cut`` after its end.
+        """Yield the body in pieces, without framing; then ``cut`` is set if it ended early.
 
         Raises:
             Unfetched: it is damaged.
@@ -185,7 +184,7 @@ class HttpConnection(asyncio.BufferedProtocol):
                 await self._waiter
 
     def take(self) -> bytes:
-        """Return what has come of the body and was not taken yet."""
+        """Return the received and unread bytes of the body."""
         body = self._incoming
         if not body.pieces:
             return b""
@@ -196,7 +195,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def peek(self) -> bytes:
-        """Return what has come of the body and was not taken yet, and leave it there."""
+        """Return the received and unread bytes of the body, and keep them."""
         body = self._incoming
         if len(body.pieces) > 1:
             body.pieces = [b"".join(body.pieces)]
@@ -204,13 +203,13 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Return whether the connection may serve another exchange."""
+        """Whether the connection may serve another exchange."""
         is_whole = self.is_ended and self.cut is None
         is_kept = self.head is not None and self.head.is_kept
         return is_whole and is_kept and not (self._is_lost or self._is_spoilt or self.repairs)
 
     def close(self) -> None:
-        """Close the connection, at once if anything is under way."""
+        """Close the connection, immediately if an exchange is in progress."""
         self._is_spoilt = True
         if self._transport is not None:
             (self._transport.close if self.is_ended else self._transport.abort)()
@@ -227,7 +226,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._wake()
 
     def _take_error(self) -> Unfetched:
-        """Return the error, and forget it: its traceback would keep what was received."""
+        """Return the error and drop it: its traceback would keep the received data alive."""
         error, self._error = self._error, None
         return error or self._hung_up()
 
@@ -237,10 +236,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._fail(Unfetched("timeout_headers", "the headers did not come in time"))
 
     def _hung_up(self) -> Unfetched:
-        """Return the failure without a response.
+        """Return the failure for a missing response.
 
-        A connection that was kept may have gone stale (RFC 9112, section 9.3.1): the reason says
-        so. The request waits for its turn before it is repeated.
+        A kept-alive connection may be stale (RFC 9112, section 9.3.1), which the reason shows. The
+        request is repeated later.
         """
         if self.exchanges > 1:
             return Unfetched("stale", "the server hung up on a connection that was kept")
@@ -251,21 +250,21 @@ class HttpConnection(asyncio.BufferedProtocol):
     # -- called by the transport ---------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if name else None
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        """Return where the transport writes to: one place for all, which is read at once."""
+        """Return the shared buffer, which is read right after each write."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what the transport has written."""
+        """Process the bytes that the transport has written."""
         self._received_data(bytes(self._buffer[:nbytes]))
 
     def _received_data(self, data: bytes) -> None:
-        """Take bytes of the response, or any that nobody asked for."""
+        """Process bytes of the response, or unexpected bytes."""
         try:
             if self.head is None and not self.is_ended:
                 data = self._take_head(data)
@@ -276,7 +275,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note how the exchange under way ends."""
+        """Record how the exchange in progress ends."""
         self._is_lost = True
         self._alarm.cancel()
         if not self.is_ended:
@@ -300,8 +299,8 @@ class HttpConnection(asyncio.BufferedProtocol):
     # -- the response --------------------------------------------------------------
 
     def _take_head(self, data: bytes) -> bytes:
-        """Take bytes of the head, and return what follows it."""
-        # An empty line may be left of the response before (RFC 9112, section 2.2).
+        """Process bytes of the head, and return those behind it."""
+        # Skip an empty line left by the previous response (RFC 9112, section 2.2).
         incoming, limits, searched = self._incoming, self._limits, 0
         if incoming.head:
             searched = max(0, len(incoming.head) - 3)
@@ -330,9 +329,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             data, searched = data[end:].lstrip(b"\r\n"), 0
 
     def _check_start(self, data: bytes) -> None:
-        """Refuse what is no response, however much follows.
+        """Raise an error for data that is not a response.
 
-        On a kept connection it is the rest of the response before, a body where none may be.
+        On a kept-alive connection it is the rest of the previous response, a body where none is
+        allowed.
         """
         if not b"HTTP/".startswith(data[:5].upper()):
             reason = "stale" if self.exchanges > 1 else "protocol"
@@ -349,7 +349,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._incoming.chunks = Chunks(self._limits.max_bytes)
 
     def _take_body(self, data: bytes) -> None:
-        """Take bytes of the body."""
+        """Process bytes of the body."""
         if self.is_ended or self.head is None:
             self._refuse()
             return
@@ -376,7 +376,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _refuse(self) -> None:
-        """Drop bytes that belong to no response: nothing more is read from this connection."""
+        """Drop bytes that belong to no response, and close the connection."""
         if self.head is not None and self.head.framing == "none" and not self._is_spoilt:
             self.repairs.append("no_content")
         self._is_spoilt = True

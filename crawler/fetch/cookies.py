@@ -1,8 +1,8 @@
-"""Cookies that live within one chain of redirects, and nowhere else (RFC 6265).
+"""Cookies that live for one redirect chain only (RFC 6265).
 
-Sites try whether a visitor takes cookies: they set one, redirect, and want it back. A cookie goes
-back to the origin that set it, whatever ``Domain`` it names: to its scheme, host and port, and from
-plain HTTP to the same host by TLS. It is never written anywhere.
+Some sites test whether a visitor accepts cookies: they set one, redirect, and expect it back. A
+cookie is only sent to the origin that set it, whatever its ``Domain``: same scheme, host and port,
+or from plain HTTP to the same host over TLS. Cookies are never stored.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _MOST_BYTES: Final = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """A cookie that an origin set; ``path`` is a prefix of the paths that it goes back to."""
+    """A cookie that an origin set; it is sent for paths that start with ``path``."""
 
     origin: Origin
     path: str
@@ -29,7 +29,7 @@ class Cookie:
     is_secure: bool = False
 
     def goes_to(self, url: str) -> bool:
-        """Return whether a request for this URL has the cookie."""
+        """Return whether a request for this URL sends the cookie."""
         to, own, path = origin(url), self.origin, urlsplit(url).path
         fits = path.startswith(self.path) and (
             self.path.endswith("/") or path[len(self.path) :][:1] in {"", "/"}
@@ -54,15 +54,16 @@ def after(
 
 
 def header(cookies: Iterable[Cookie], url: str) -> str:
-    """Return the Cookie header of a request for this URL, empty for none."""
-    # Of two with one name the one with the longer path comes first (RFC 6265, section 5.4).
+    """Return the Cookie header of a request for this URL, or ""."""
+    # Of two cookies with one name, the one with the longer path comes first (RFC 6265, section
+    # 5.4).
     fitting = sorted((each for each in cookies if each.goes_to(url)), key=lambda it: -len(it.path))
     text = "; ".join(f"{it.name}={it.value}" if it.name else it.value for it in fitting)
     return text if len(text) <= _MOST_BYTES else ""
 
 
 def _read(text: str, url: str, now: float) -> tuple[Cookie | None, bool]:
-    """Return the cookie of a Set-Cookie header, if it is one, and whether it is over at once."""
+    """Return the cookie of a Set-Cookie header, or None, and whether it is expired."""
     pair, *rest = text.split(";")
     name, equals, value = pair.partition("=")
     name, value = (name.strip(), value.strip()) if equals else ("", name.strip())
@@ -74,7 +75,7 @@ def _read(text: str, url: str, now: float) -> tuple[Cookie | None, bool]:
         return None, False
     path = said.get("path", "")
     if not path.startswith("/"):
-        # The directory of the page (RFC 6265, section 5.1.4).
+        # The default is the directory of the page (RFC 6265, section 5.1.4).
         path = urlsplit(url).path.rpartition("/")[0] or "/"
     return Cookie(place, path, name, value, "secure" in said), _is_over(said, now)
 

@@ -1,9 +1,9 @@
-"""Removes secrets from texts for logs.
+"""Removal of secrets from log texts.
 
-Secrets are known by their place: the user information of a URL, query parameters and assignments
-with a telling name, header values that authenticate, bearer tokens, and the paths of webhooks. It
-is better to mask too much of a log line than too little; fetched and stored content never passes
-here.
+Secrets are recognised by their position: the user information of a URL, query parameters and
+assignments with names such as ``token``, values of authenticating headers, bearer tokens, and paths
+of webhooks. In a log line it is better to mask too much than too little. Fetched and stored content
+is never masked.
 """
 
 import re
@@ -21,23 +21,24 @@ _HEADER = (
     r"(?:proxy-)?authorization|(?:set-)?cookie"
     r"|x-[\w-]{0,40}(?:key|token|secret|signature|auth)[\w-]{0,40}"
 )
-#: One of these is in every name that _TELLING or _HEADER knows.
+#: Every name that _TELLING or _HEADER matches contains one of these.
 _WORDS: Final = (
     "token", "secret", "passw", "passphrase", "pwd", "sig", "credential", "key", "session",
     "sessid", "auth", "sid", "cookie",
 )  # fmt: skip
-#: Signs without one of which (in lower case) a search is spared, pattern, and what is put there.
+#: For each: characters (in lower case) that a match needs, which spares the search; the pattern;
+#: and its replacement.
 _PATTERNS: Final = tuple(
     (signs, re.compile(pattern, re.IGNORECASE), put)
     for signs, pattern, put in (
-        # user:password@ in an address, also where the address is itself a parameter
+        # user:password@ in a URL, even if the URL is itself a parameter
         (("@",), r"(\b[a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>\\]{1,400}@", rf"\1{MASK}@"),
         (
             ("%40",),
             r"(%3a%2f%2f)(?:(?!%2f|%3f|%23)[^\s/?#&\"'<>\\]){1,400}(?:%40)",
             rf"\1{MASK}%40",
         ),
-        # webhooks: who knows the address may post
+        # webhooks: anyone who knows the URL may post
         (
             ("slack",),
             r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[^\s?#\"'<>\\]+",
@@ -78,12 +79,12 @@ _PATTERNS: Final = tuple(
     )
 )
 _NAME: Final = re.compile(rf"(?:{_TELLING}|{_HEADER})", re.IGNORECASE)
-#: Fields of that name that are no secrets: a key of politeness is a host.
+#: Fields with such a name that are not secret: a politeness key is a host.
 _NO_SECRETS: Final = frozenset({"key"})
 
 
 def masked(text: str, known: Collection[str] = ()) -> str:
-    """Return the text without the secrets in it: the ``known`` ones, and what looks like one.
+    """Return the text without secrets: the ``known`` ones, and anything that looks like one.
 
     >>> masked("GET https://me:pw@example.org/?page=2&api_key=s3cr3t failed")
     'GET https://***@example.org/?page=2&api_key=*** failed'
@@ -92,14 +93,14 @@ def masked(text: str, known: Collection[str] = ()) -> str:
     for signs, pattern, put in _PATTERNS:
         if any(sign in small for sign in signs):
             text = pattern.sub(put, text)
-    # Patterns go by what stands around a secret, which these might take away; parts come last.
+    # Known secrets last: removing them first could destroy the context that the patterns match.
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
 
 
 def _tells_secret(name: str) -> bool:
-    """Return whether what has this name is a secret."""
+    """Return whether a value with this name is a secret."""
     return bool(name) and name not in _NO_SECRETS and _NAME.fullmatch(name) is not None
 
 
@@ -114,7 +115,7 @@ def _as_text(value: object) -> str:
 
 
 def masked_value(value: object, known: Collection[str] = (), name: str = "") -> object:
-    """Mask a value of a log line recursively; entirely if its name tells a secret."""
+    """Mask a value of a log line recursively, and entirely if its name marks a secret."""
     if value is not None and _tells_secret(name):
         return MASK
     match value:

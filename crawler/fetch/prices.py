@@ -1,7 +1,7 @@
-"""Prices of pages, in responses with the status 402; nothing is ever paid.
+"""Prices of pages, in responses with status 402; Freshet never pays.
 
-Read are, as they were on 2026-12-01: ``crawler-price`` of Cloudflare's pay per crawl, and of x402
-the JSON body of its first version and the header ``PAYMENT-REQUIRED`` of its second.
+It reads (as of 2026-12-01) the header ``crawler-price`` of Cloudflare's pay per crawl, and of x402
+the JSON body of version 1 and the header ``PAYMENT-REQUIRED`` of version 2.
 """
 
 import base64
@@ -9,15 +9,15 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-#: Characters of a price that are shown, and prices of one response.
+#: Characters of a price that are shown, and prices per response.
 _MOST_CHARACTERS: Final = 60
 _MOST: Final = 3
 
 
 def asked_for(header: Callable[[bytes], bytes | None], body: bytes) -> str | None:
-    """Return in words what a response asks for, None where it names no price.
+    """Return the price that a response asks for, in words, or None.
 
-    ``header`` gives the first value of a name in lower case.
+    ``header`` returns the first value of a header; it takes the name in lower case.
     """
     if (price := header(b"crawler-price")) is not None and price.strip():
         return _shown(price.decode("latin-1"))

@@ -45,9 +45,9 @@ from freshet.storage.tables import frontier, hosts, observations, pages, url_pat
 from freshet.storage.tables import runs as runs_tables
 
 _DAY_S: Final = 86_400.0
-#: Visits overtake one another by less: what ended so long before the last one is in the store.
+#: An exchange that ended this long before the last stored one is stored: visits overlap by less.
 _MARGIN_S: Final = 600.0
-#: Exchanges that are read ahead, and bytes of their bodies.
+#: Limits of reading ahead: exchanges, and bytes of their bodies.
 _AHEAD: Final = 48
 _AHEAD_BYTES: Final = 4 << 20
 
@@ -56,10 +56,10 @@ class RecordedRun(Protocol):
     """The exchanges of a run."""
 
     def exchanges(self, after: float, /) -> AsyncIterator[PlayedExchange]:
-        """Return those that ended from a time on, in order."""
+        """Return the exchanges that ended at or after a time, in order."""
 
     async def probe(self, origin: str, after: float, /) -> FetchResult | None:
-        """Return the answer to the next soft-404 probe of a host after a time, or None."""
+        """Return the answer to a host's next soft-404 probe after a time, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +79,21 @@ class RunPast:
     is_lasting: bool = False
 
     def last_upkeep(self, at: float) -> float:
-        """Return the end of the daemon's last day before a time; of a crawl, its beginning."""
+        """Return the end of the daemon's last full day before a time, or a crawl's beginning."""
         if not self.is_lasting or at <= self.began_at:
             return self.began_at
         return self.began_at + (at - self.began_at) // _DAY_S * _DAY_S
 
 
 class _Nowhere:
-    """The network of a replay, which reaches nothing."""
+    """A network that refuses requests: a replay sends none."""
 
     async def fetch(self, request: Request) -> FetchResult:
         raise AssertionError(f"{request.url} was requested in a replay")
 
 
 class _OwnQueues:
-    """A queue for each host: nothing is requested."""
+    """One queue per URL; it is never used for requests."""
 
     async def queue_key(self, url: str) -> str:
         """Return the URL."""
@@ -101,7 +101,7 @@ class _OwnQueues:
 
 
 class _Store:
-    """The store that is filled."""
+    """The store that a replay fills."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -126,14 +126,14 @@ class _Store:
 
 @dataclass(frozen=True, slots=True)
 class _Probes:
-    """The probes of a run, as they were answered."""
+    """The recorded probes of a run."""
 
     store: _Store
     past: RunPast
     clock: VirtualClock
 
     async def ask(self, host_id: int, _url: str) -> FetchResult | None:
-        """Return the answer to the next one of a host."""
+        """Return the recorded answer to a host's next probe."""
         host = await self.store.find_host(host_id)
         return await self.past.recorded.probe(host.origin, self.clock.now())
 
@@ -141,9 +141,9 @@ class _Probes:
 async def replay(
     settings: Settings, db: Path, pasts: Sequence[RunPast]
 ) -> tuple[list[CrawlReport], ReplayCounts]:
-    """Fill a store from the past, run after run; return their reports and the other counts.
+    """Fill a store from archived runs in order; return their reports and the other counts.
 
-    Alerts are not written: they would be sent years late.
+    No alerts are recorded, because they would be sent years late.
     """
     settings = settings.silent()
     async with AsyncExitStack() as stack:
@@ -175,19 +175,17 @@ async def replay(
 
 
 async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPast]:
-    """Return the runs that are not in the store yet; an unfinished one comes first."""
+    """Return the runs that are not complete in the store, starting with an unfinished one."""
     last = await runs_tables.latest(database.reader)
     if last is None:
         return pasts
     if last.started_at not in {past.began_at for past in pasts}:
-        raise CrawlError(
-            f"{database.path}: holds other pages than these archives; name a new file with --db"
-        )
+        raise CrawlError(f"{database.path}: has pages of other archives; name a new file with --db")
     return [past for past in pasts if past.began_at >= last.started_at]
 
 
 async def _open_run(database: Database, settings: Settings, past: RunPast) -> int:
-    """Begin a run as a crawl does, or resume one of an earlier replay."""
+    """Start a run as a crawl does, or resume one of an earlier replay."""
     last = await runs_tables.latest(database.reader)
 
     def begin(connection: sqlite3.Connection) -> int:
@@ -228,7 +226,7 @@ class _Replay(Supervisor):
         self._counts = counts
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """Count a batch, and let the player go on."""
+        """Count a batch, and notify the player."""
         self._tally.add(batch)
         if self._player is not None:
             self._player.acknowledged(batch)
@@ -275,7 +273,7 @@ class _Replay(Supervisor):
     async def _announced(
         self, player: ArchivePlayer, after: float
     ) -> AsyncIterator[PlayedExchange]:
-        """Yield the exchanges after a time; the player knows those that are coming."""
+        """Yield the exchanges after a time, and let the player know the next ones."""
         size = 0
         async for played in self._past.recorded.exchanges(after):
             player.coming.append(played)
@@ -287,7 +285,7 @@ class _Replay(Supervisor):
             yield player.coming.popleft()
 
     async def _keep_up(self, now: float) -> None:
-        """Do the upkeep that follows a run, or a daemon's day."""
+        """Do the upkeep at the end of a run, or of a daemon's day."""
         around = self._around
         await correct(
             around.database,
@@ -300,13 +298,13 @@ class _Replay(Supervisor):
 
 
 # -- replaying archives ------------------------------------------------------
-#: A probe is what its host is sent next: so many exchanges of it, and of all, are compared.
+#: A probe is a host's next request, so this many exchanges are compared: of the host, and of all.
 _NEXT_OF_HOST: Final = 4
 _NEXT: Final = 2_000
 _REPORTED_EVERY: Final = 500
-#: Records that every archive has, and of which nobody expects an exchange.
+#: Record types without an exchange that every archive has.
 _PLAIN: Final = frozenset({"warcinfo"})
-#: Of damages so many are told one by one.
+#: Number of damaged records that are listed one by one.
 _LISTED: Final = 20
 
 
@@ -319,7 +317,7 @@ class Losses:
     skipped: dict[str, int] = field(default_factory=dict)
 
     def add(self, damage: Damage) -> None:
-        """Note a damage; the first ones word for word."""
+        """Count a damaged record, and keep the text of the first ones."""
         self.flaws[damage.flaw] += 1
         if len(self.damages) < _LISTED:
             self.damages.append(str(damage))
@@ -347,7 +345,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """The exchanges of one run; nobody else sends probes."""
+    """The exchanges of one run; only Freshet's own runs send probes."""
 
     archives: Archives
     begin: float
@@ -355,16 +353,16 @@ class _Recorded:
     sends_probes: bool
 
     def exchanges(self, after: float) -> AsyncIterator[PlayedExchange]:
-        """Return those that ended from a time on, in order."""
+        """Return the exchanges that ended at or after a time, in order."""
         return self.archives.exchanges(max(after, self.begin), self.end)
 
     async def probe(self, origin: str, after: float) -> FetchResult | None:
-        """Return the answer to the next soft-404 probe of a host after a time, or None."""
+        """Return the answer to a host's next soft-404 probe after a time, or None."""
         return await self.archives.probe(origin, after) if self.sends_probes else None
 
 
 class Archives:
-    """Archives in the order of time, over an index that stands beside the new store."""
+    """Archives in the order of time, by an index file beside the new store."""
 
     def __init__(
         self, paths: Sequence[Path], index: Path, settings: Settings, tell: Callable[[str], None]
@@ -386,9 +384,9 @@ class Archives:
         self._order.close()
 
     def runs(self) -> list[RunPast]:
-        """Return the runs that wrote the archives; one for all foreign archives."""
+        """Return the runs that wrote the archives; foreign archives count as one run."""
         accounts = accounts_of(self._reading.infos())
-        # An index without any was refused when it was built.
+        # Building an index without entries fails.
         first = next(self._order.entries())
         ends = [each.began_at for each in accounts] + [inf]
         found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
@@ -402,7 +400,7 @@ class Archives:
         return RunPast(account.began_at, account.seeds, recorded, account.is_lasting)
 
     async def exchanges(self, begin: float, end: float) -> AsyncIterator[PlayedExchange]:
-        """Yield those that ended between two times, in order."""
+        """Yield the exchanges that ended between two times, in order."""
         for number, found in enumerate(self._reading.exchanges(begin)):
             if isinstance(found, Damage):
                 self.losses.add(found)
@@ -429,14 +427,14 @@ class Archives:
         try:
             return self._played(self._reading.exchange(probe)).result
         except (ValueError, OSError):
-            # It is told of when its turn comes.
+            # The damage is reported when the record is read in order.
             return None
 
 
 def _order_of(
     inputs: Sequence[ArchiveFile], index: Path, tell: Callable[[str], None]
 ) -> ArchiveIndex:
-    """Return the index of these archives; delete it if they cannot be read."""
+    """Return the index of these archives; delete a new one if they cannot be read."""
     is_new = not index.exists()
     order = ArchiveIndex(index)
     try:

@@ -1,4 +1,4 @@
-"""The log of a daemon: its start, what its budget means, a line an hour, and its end."""
+"""The log of a daemon: its start, its budget, an hourly line, and its end."""
 
 import logging
 from collections import Counter
@@ -25,14 +25,14 @@ _DAY_S: Final = 86_400.0
 _HOUR_S: Final = 3_600.0
 _BY_DEFAULT: Final = "one a URL and day, at most one a second"
 _KINDS: Final = ("changed", "new", "gone", "failed")
-#: The budget is told again when the pages have become so many times more, or fewer.
+#: The budget is logged again when the number of pages has changed by this factor.
 _GROWN: Final = 1.5
 
 
 class Reports:
-    """Logs what a daemon does; each line has its ``figures`` for programs.
+    """Logs what a daemon does; each line has ``figures`` for programs.
 
-    ``default`` is the budget of a daemon that was given none; ``reader`` reads its store.
+    ``default`` is the default budget, or None if one was given; ``reader`` reads the store.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Reports:
         )  # fmt: skip
 
     async def chore(self, now: float) -> None:
-        """Log the budget when the first forecast is there, and a line an hour."""
+        """Log the budget once the first forecast exists, and a line every hour."""
         if self._recorder.last is None:
             return
         urls = len(self._recorder.agenda.pages)
@@ -79,7 +79,7 @@ class Reports:
             self._tell_hour(now)
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time."""
+        """Adapt to a jump of the clock."""
         self._began_at += by
         self._next_at += by
 
@@ -113,7 +113,7 @@ class Reports:
             rate = f"{rate} ({_BY_DEFAULT})" if pages else _BY_DEFAULT
         if default is not None and default.first:
             rate = f"one request a second until all pages are read, then {rate}"
-        # The others lead to pages, list them, or have no content.
+        # Other URLs lead to pages, list them, or have no content.
         urls = int(np.count_nonzero(self._recorder.agenda.pages["gone"] == 0))
         known = f"{counted(pages, 'page')} known"
         known += f" (of {counted(urls, 'URL')})" if urls > pages else ""
@@ -129,15 +129,15 @@ class Reports:
         self._tell_recurring(steady)
 
     def _tell_recurring(self, budget: float) -> None:
-        """Log what pages of a fixed interval ask for."""
+        """Log how many requests the pages with a fixed interval need."""
         count, wanted = recurring(self._recorder.agenda)
         if not count:
             return
-        words = "they count in the budget, and come first"
+        words = "they count in the budget, and are visited first"
         if wanted > budget:
             words = (
-                "that is more than the budget: they come first, later than asked for, and hardly "
-                f"any other page is visited. Raise the budget above {amount(wanted)}/day"
+                "that is more than the budget: they are visited first but late, and hardly any "
+                f"other page is visited. Raise the budget above {amount(wanted)}/day"
             )
         log.log(
             logging.WARNING if wanted > budget else logging.INFO,
@@ -147,7 +147,7 @@ class Reports:
         )  # fmt: skip
 
     def _expected(self, per_day: float, now: float) -> float | None:
-        """Return the share of copies that are fresh where all pages are visited in turn."""
+        """Return the expected share of fresh copies if all pages are visited in turn."""
         agenda = self._recorder.agenda
         pages, rate = agenda.pages, agenda.ranker.beliefs(now / _DAY_S).rate
         held = (pages["captured"] & (pages["gone"] == 0))[: len(rate)]

@@ -38,14 +38,14 @@ from freshet.storage.records import (
     Visit,
 )
 
-#: Failures that no later try in the same run can mend: the name, address or certificate.
+#: Failures that no retry in the same run can resolve: name, address, certificate or URL.
 _HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})
-#: A byte of a robots.txt takes as long as so many of other files.
+#: Parsing a byte of robots.txt takes as long as this many bytes of other files.
 _COSTLY: Final = 16
 
 
 def _sitemap_urls(named: Iterable[str], base: str) -> Iterator[str]:
-    """Yield the URLs that a robots.txt names as sitemaps, but those that cannot be any."""
+    """Yield the valid sitemap URLs that a robots.txt names."""
     for each in named:
         url = resolve(each, base)
         if url is not None and is_http(url) and len(url) <= SITEMAP_URL_CHARS:
@@ -53,25 +53,25 @@ def _sitemap_urls(named: Iterable[str], base: str) -> Iterator[str]:
 
 
 class StoredHosts(Protocol):
-    """The store, as the requester asks for it."""
+    """The requester's queries to the store."""
 
     async def hosts(self, host_ids: Sequence[int], /) -> list[Host]:
-        """Return hosts with all that is stored of them."""
+        """Return hosts with all their stored data."""
 
 
 class RefusalLog(Protocol):
-    """An archive, which keeps why URLs were not requested."""
+    """An archive that records why URLs were not requested."""
 
     def unasked(self, due: DueUrl, observation: Observation, /) -> None:
-        """Keep the reason why a URL is not requested."""
+        """Record why a URL is not requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
-    """Performs requests: pages by the ``pipeline``, robots.txt, probes and API requests itself.
+    """Performs requests: pages by the ``pipeline``; robots.txt, probes and API requests itself.
 
-    In a ``lasting`` run no host is hopeless: it may come back. ``reserves``: sites are asked for
-    the file in which they reserve text and data mining.
+    In a ``lasting`` run no host is given up. With ``reserves``, sites are asked for the file that
+    reserves text and data mining.
     """
 
     pipeline: Pipeline
@@ -130,7 +130,7 @@ class Requester:
         return Observation(due.page_id, now, kind, reason=reason, detail=detail)
 
     async def _requisite(self, due: RequisiteUrl, queue: str) -> StoreUpdate:
-        """Request what an archived page needs; the archive takes it."""
+        """Fetch a resource that an archived page needs, and pass it to the archive."""
         is_plain = self.pipeline.is_plain(due, self.clock.now())
         wanted = Request(
             due.url, "requisite", due.validators, is_plain=is_plain, is_anonymous=due.is_anonymous
@@ -166,7 +166,7 @@ class Requester:
     async def _robots(self, request: RobotsRequest) -> Sequence[Entry]:
         """Fetch a robots.txt, or one redirect hop; the last hop returns the entries.
 
-        A request that fails is repeated as a page's is.
+        A failed request is repeated like a page's.
         """
         plain = request.repeat_of is not None or is_plain_host(
             self.frontier.repeats(request.host_id), self.clock.now()
@@ -192,7 +192,7 @@ class Requester:
         return []
 
     async def _known(self, hop: RobotsRequest) -> RobotsRecord | None:
-        """Return the file that a redirect leads to, if it is another host's and fresh."""
+        """Return a redirect's target file if another known host has it, still fresh."""
         place, now = hop.url.removesuffix("/robots.txt"), self.clock.now()
         host = self.frontier.host_of(place)
         if host is None or f"{place}/robots.txt" != hop.url:
@@ -203,7 +203,7 @@ class Requester:
         return stored.robots if stored.robots and not stored.robots.stale_since else None
 
     async def next_hop(self, request: RobotsRequest, result: FetchResult) -> RobotsRequest | None:
-        """Return the next request if a redirect is followed (RFC 9309, section 2.3.1.2)."""
+        """Return the next request of a redirect chain, or None (RFC 9309, section 2.3.1.2)."""
         if result.outcome != "redirected" or result.location is None:
             return None
         if request.redirects >= self.rules.max_redirects:
@@ -226,7 +226,7 @@ class Requester:
     async def _settled(
         self, request: RobotsRequest, result: FetchResult, fetched: RobotsRecord, fetches: int
     ) -> Sequence[Entry]:
-        """Put a robots.txt in force, and return the entries to write."""
+        """Put a robots.txt into force, and return the entries to write."""
         now, file = self.clock.now(), await self._file(fetched)
         record = self.robots.settle(request.host_id, request.origin, fetched, now, file)
         if self.reserves and fetched.standing != "unreachable":
@@ -243,11 +243,11 @@ class Requester:
         return [note, *self.seeding.settle(request.origin, result, now)]
 
     def _ask_reservations(self, host_id: int, place: str) -> None:
-        """Request the file in which a site reserves text and data mining, before its pages."""
+        """Request the site's file that reserves text and data mining, before its pages."""
         from freshet.crawler.robots.preferences import TDM_FILE, reservations  # noqa: PLC0415 - few ask
 
         def answered(result: FetchResult, _now: float) -> Sequence[Entry]:
-            # A failure says nothing: what was stated before stays.
+            # After a failure, the former statement stays in force.
             if result.outcome in {"fetched", "gone"}:
                 body = result.body if result.outcome == "fetched" else b""
                 self.robots.reserve(host_id, reservations(body))
@@ -259,7 +259,7 @@ class Requester:
             self.frontier.queue(ApiRequest(url, queue, answered))
 
     async def read_robots(self, host_id: int) -> None:
-        """Read the robots.txt of a host from the store if it was put away."""
+        """Load the robots.txt of a host from the store if it was dropped from memory."""
         if self.robots.is_put_away(host_id):
             (host,) = await self.past.hosts([host_id])
             self.robots.restore(host, await self._file(host.robots))
@@ -269,10 +269,10 @@ class Requester:
         return await off_loop(_COSTLY * size, partial(in_force, record, self.robots.agent))
 
     async def _sitemaps(self, request: RobotsRequest, record: RobotsRecord) -> Targets:
-        """Admit the sitemaps that a robots.txt names, where its origin is in scope.
+        """Admit the sitemaps that a robots.txt names, if its origin is in scope.
 
-        A sitemap on another host may have been read before this robots.txt named it: the URLs of
-        this host that it listed were kept, and are admitted now.
+        A sitemap on another host may have been read before this robots.txt named it. Its URLs of
+        this host were kept, and are admitted now.
         """
         targets = Targets()
         if not self.rules.sitemaps or not self.admission.scope.contains(request.origin):
@@ -295,7 +295,7 @@ class Requester:
 
 
 def _is_answer(entry: Visit | StoreUpdate) -> bool:
-    """Return whether a URL answered itself, be it with a meta refresh."""
+    """Return whether a URL answered itself, possibly with a meta refresh."""
     if not isinstance(entry, Visit):
         return False
     if entry.alias is not None:

@@ -1,4 +1,4 @@
-"""The rules of a run, as its settings and their tables of sites give them."""
+"""The rules of a run, from its settings and their ``[[sites]]`` tables."""
 
 import sqlite3
 from collections import defaultdict
@@ -21,18 +21,18 @@ T = TypeVar("T")
 
 
 def copy_rule(settings: Settings) -> CopyRule:
-    """Return the rule by which URLs count as leading to copies only."""
+    """Return the rule for URL patterns that lead only to copies."""
     traps = settings.traps
     return CopyRule(traps.min_copy_urls, traps.copy_share, traps.min_copy_pairs > 0)
 
 
 def politeness_rules(settings: Settings) -> PolitenessRules:
-    """Return the rules of politeness."""
+    """Return the politeness rules."""
     return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
 
 
 def hours_of(said: str, zone: str | None) -> Hours:
-    """Return hours that the settings give as ``22:00-06:00``, in a time zone (None: UTC)."""
+    """Return hours written as ``22:00-06:00``, in a time zone (None: UTC)."""
     start, end = (
         60 * int(hour) + int(minute or 0)
         for hour, _, minute in (each.partition(":") for each in said.split("-"))
@@ -41,7 +41,7 @@ def hours_of(said: str, zone: str | None) -> Hours:
 
 
 def rules_at(settings: Settings) -> RulesAt:
-    """Return what the tables of sites make of the rules of politeness at an origin."""
+    """Return a function that applies the [[sites]] tables of an origin to politeness rules."""
     sites = Sites(settings.sites)
 
     def at(rules: PolitenessRules, origin: str) -> PolitenessRules:
@@ -57,7 +57,7 @@ def rules_at(settings: Settings) -> RulesAt:
 
 
 def key_at(settings: Settings, key: str, everywhere: T) -> Callable[[str], T]:
-    """Return a function that gives what holds at a URL: what its nearest table says, or this."""
+    """Return a function for a [[sites]] key at a URL; ``everywhere`` is the default value."""
     sites = Sites([each for each in settings.sites if getattr(each, key) is not None])
 
     def at(url: str) -> T:
@@ -68,22 +68,22 @@ def key_at(settings: Settings, key: str, everywhere: T) -> Callable[[str], T]:
 
 
 def depth_at(settings: Settings) -> Callable[[str], int]:
-    """Return a function that gives the most links from a seed to the page with a URL, 0: any."""
+    """Return a function for the most links from a seed to a URL; 0 is no limit."""
     return key_at(settings, "max_depth", settings.crawl.max_depth)
 
 
 def scope_at(settings: Settings) -> Callable[[str], ScopeKind]:
-    """Return a function that gives the scope of a seed."""
+    """Return a function for the scope of a seed."""
     return key_at(settings, "scope", settings.crawl.scope)
 
 
 def counts_at(settings: Settings) -> Callable[[str], Collection[Channel]]:
-    """Return a function that gives the kinds that count as a change of the page at a URL."""
+    """Return a function for the kinds of difference that count as a change at a URL."""
     return key_at(settings, "counts", settings.change.counts)
 
 
 def never_at(settings: Settings) -> Callable[[str], bool] | None:
-    """Return a function that tells the URLs that are never to be visited, None if none are."""
+    """Return a function that tests whether a URL is excluded, or None if none is."""
     tables = [each for each in settings.sites if each.never is not None]
     sites = Sites(tables)
 
@@ -95,21 +95,21 @@ def never_at(settings: Settings) -> Callable[[str], bool] | None:
 
 
 def nowhere(_url: str) -> bool:
-    """Return False: no URL is never to be visited."""
+    """Return False: no URL is excluded."""
     return False
 
 
 def take_over_pages(
     connection: sqlite3.Connection, settings: Settings, *, lasting: bool, lift: bool = True
 ) -> HasRoom | None:
-    """Let the pages be those that these settings want, and return :func:`room_of` the sites.
+    """Apply the settings to the stored pages; return :func:`room_of` the sites.
 
-    The store still has the settings of before. ``lift``: pages that were too deep come in, too, and
-    such as only nofollow links lead to.
+    The store still reflects the former settings. With ``lift``, pages that were too deep, or behind
+    nofollow links only, are admitted if the settings allow them now.
     """
     own = [(each.match, each.scope) for each in settings.sites if each.scope is not None]
     pages.take_over_scope(connection, [("", settings.crawl.scope), *own])
-    # A daemon keeps such pages apart itself: a reload may bring them back.
+    # A daemon excludes such pages itself, because a reload may bring them back.
     pages.hold_never(connection, None if lasting else never_at(settings))
     if lift:
         pages.lift_depth(connection, depth_at(settings))
@@ -121,12 +121,12 @@ def take_over_pages(
 
 
 def room_of(settings: Settings) -> HasRoom | None:
-    """Return a function that tells whether a site may have one more page; None: any may.
+    """Return a function that tests whether a site may have one more page; None: no limit is set.
 
-    Each host has room for the pages of a table. Seeds are always admitted, and count.
+    The limit of a table applies to each host. Seeds are always admitted, and count.
     """
     sites = Sites([each for each in settings.sites if each.max_pages is not None])
-    # Hashes: a store may have a million URLs.
+    # Store hashes: a store may have a million URLs.
     taken = defaultdict[tuple[str, str], set[int]](set)
 
     def has_room(url: str, depth: int) -> bool:

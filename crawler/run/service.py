@@ -1,13 +1,12 @@
 """A daemon as a service: reports to the service manager, to monitoring and to health checks.
 
-*Alive* is for the manager's watchdog, which kills a process that is not: it counts only faults that
-a restart would mend. *Healthy* is for people and their monitoring: it counts all that keeps the
-copy from being refreshed, also a store that is away and a network that is down.
+*Alive* is for the manager's watchdog, which kills a process that is not alive; it covers only
+faults that a restart resolves. *Healthy* is for people and their monitoring; it covers everything
+that keeps the copies from being refreshed, including an unavailable store and a missing network.
 
-*Invariant.* Intended waiting (for the budget, for a store that is away, for a drain) counts as
-life, however long it takes.
-*Invariant.* No scrape or health check reads the store: values are in memory, or sampled in the
-background. Consequence: monitoring cannot delay fetching.
+*Invariant.* Intended waiting (for the budget, for an unavailable store, for a drain) counts as
+alive, however long it takes. *Invariant.* No scrape or health check reads the store: values are in
+memory, or sampled in the background. Consequence: monitoring cannot delay fetching.
 """
 
 from __future__ import annotations
@@ -46,16 +45,16 @@ from freshet.storage.records import Acknowledged
 log = logging.getLogger(__name__)
 
 _BEAT_S: Final = 1.0
-#: How often the event loop is looked at: a stretch of work is seen within so much.
+#: Interval of measuring the event loop's lag, which limits the resolution.
 _LOOP_S: Final = 0.05
-#: The manager's watchdog is fed at half of its time, and that time is checked twice as often.
+#: The watchdog is notified at half of its time, and that time is checked twice as often.
 _FEEDS: Final = 2
 _SAMPLE_S: Final = 15.0
-#: A batch commits in less, even on a slow disk beside a reader; SQLite itself gives up after 10 s.
+#: A batch commits faster, even on a slow disk beside a reader; SQLite itself gives up after 10 s.
 _COMMITS_WITHIN_S: Final = 120.0
-#: The slowest request ends in less, and the pool then looks for work.
+#: The slowest request ends earlier, and then the pool looks for work.
 _TURNS_WITHIN_S: Final = 900.0
-#: A request that the budget allows is sent in less, unless no host may be visited.
+#: An allowed request is sent earlier, unless no host may be visited.
 _ASKS_WITHIN_S: Final = 600.0
 _NS_PER_US: Final = 1_000
 _US_PER_S: Final = 1e6
@@ -74,16 +73,16 @@ class _Parts:
 
 
 class _Sampled:
-    """Values of a daemon that are not in memory, as they were read last."""
+    """The last sampled values of a daemon that are not in memory."""
 
     def __init__(self) -> None:
         self.parked = self.store_bytes = self.log_bytes = 0
         self.measured: Staleness | None = None
-        #: The status at which the freshness was measured.
+        #: The status snapshot for which freshness was measured.
         self._measured_of: Outlook | None = None
 
     async def read(self, parts: _Parts) -> None:
-        """Read all values; the freshness once for each status.
+        """Read all values; the freshness once per status snapshot.
 
         Raises:
             StoreError: the store cannot be read; its values stay.
@@ -102,9 +101,9 @@ class _Sampled:
 
 
 class Service:
-    """The outside view of one daemon while it is entered as a context; else only counters.
+    """The reports of one daemon; they are sent while it is entered as a context.
 
-    ``environment`` has the variables of the service manager; ``pages`` are shown, too.
+    ``environment`` has the variables of the service manager; ``pages`` are served as well.
 
     Attributes:
         address: the address that it listens on, or None.
@@ -166,7 +165,7 @@ class Service:
             self._sampler = asyncio.create_task(self._sampling(parts))
 
     async def leave(self) -> None:
-        """Forget the parts, which are about to be closed."""
+        """Drop the parts, which are about to be closed."""
         self.stops()
         self._parts = None
         await _ended(self._sampler)
@@ -188,7 +187,7 @@ class Service:
             self.metrics.worked(work, perf_counter() - began)
 
     def reloads(self) -> None:
-        """Report that a reload will begin when the requests under way have ended."""
+        """Report that a reload will begin after the requests under way."""
         if self._state in {"fetching", "upkeep", "reloading"}:
             self._state = "reloading"
             self._manager.reloading()
@@ -280,7 +279,7 @@ class Service:
     # -- in the background ---------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Listen on the address of the settings; if that fails, log it and go on."""
+        """Listen on the address of the settings; log a failure."""
         if self._listener is None or self._operation is None or not self._operation.endpoint:
             return
         try:
@@ -296,7 +295,7 @@ class Service:
             log.info("listening on %s", self.address)
 
     async def _beat(self) -> None:
-        """Measure the lag of the event loop, check the health, and tell the manager."""
+        """Measure the lag of the event loop, check the health, and notify the manager."""
         wanted_s = self._manager.watchdog_s
         beat_s = min(_BEAT_S, wanted_s / _FEEDS**2) if wanted_s else _BEAT_S
         next_s = monotonic() + beat_s
@@ -323,7 +322,7 @@ class Service:
             self._manager.status(self.status())
 
     def _feed(self, now: float) -> None:
-        """Feed the watchdog if the daemon is alive."""
+        """Notify the watchdog if the daemon is alive."""
         if lifeless := self._vitality.lifeless(now):
             if not self._is_lifeless:
                 log.error("%s: the service manager will restart the daemon", lifeless)
@@ -350,13 +349,13 @@ class Service:
         self._vitality.check(self._state, vitals, now)
 
     async def _sampling(self, parts: _Parts) -> None:
-        """Read values that are not in memory, from time to time."""
+        """Sample the values that are not in memory, at intervals."""
         logged = ""
         while True:
             try:
                 await self._sampled.read(parts)
             except StoreError as error:
-                # Logged once: it recurs every 15 s until the cause is gone.
+                # Log it once: it recurs every 15 s until the cause is resolved.
                 if logged != str(error):
                     log.warning(
                         "%s; its size and the measured freshness keep their last values", error
@@ -366,7 +365,7 @@ class Service:
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:
-    """Cancel an endless task; raise the error if it had failed."""
+    """Cancel an endless task; raise its error if it has failed."""
     if task is None:
         return
     task.cancel()
@@ -390,9 +389,9 @@ class DaemonVitals:
     """The state of a daemon at one moment; counts only grow.
 
     ``turns`` counts the pool's searches for work, ``spent`` the requests sent, ``commits`` the
-    batches committed; ``backlog`` entries wait for a commit, ``queued`` pages for a request;
-    ``held``: the budget allows no request yet; ``parked`` hosts get no requests. There is
-    no network since ``no_network_since``.
+    committed batches. ``backlog`` entries wait for a commit, ``queued`` pages for a request.
+    ``held``: the budget does not allow a request yet. ``parked`` hosts get no requests.
+    ``no_network_since`` is when the network went away, or None.
     """
 
     turns: int = 0
@@ -410,16 +409,16 @@ class DaemonVitals:
         return self.held or self.turns != last.turns
 
     def committed_since(self, last: DaemonVitals) -> bool:
-        """Return whether the writer has committed, has nothing to write, or cannot."""
+        """Return whether the writer has committed, has an empty backlog, or cannot write."""
         return self.store_is_away or not self.backlog or self.commits != last.commits
 
     def asked_since(self, last: DaemonVitals) -> bool:
-        """Return whether requests were sent, or need not be."""
+        """Return whether requests were sent, or none had to be."""
         return self.held or not self.queued or self.spent != last.spent
 
 
 class LivenessJudge:
-    """Judge of successive vitals; ``now`` is in seconds of any monotonic clock."""
+    """Judges successive vitals; ``now`` is in seconds of any monotonic clock."""
 
     def __init__(self, now: float) -> None:
         self._last = DaemonVitals()
@@ -427,7 +426,7 @@ class LivenessJudge:
         self._turned_at = self._committed_at = self._asked_at = now
 
     def check(self, state: DaemonPhase, vitals: DaemonVitals, now: float) -> None:
-        """Note the progress since the last call."""
+        """Record the progress since the last call."""
         last, self._last, self._state = self._last, vitals, state
         waits = vitals.store_is_away or state != "fetching"
         if waits or vitals.turned_since(last):
@@ -438,7 +437,7 @@ class LivenessJudge:
             self._asked_at = now
 
     def lifeless(self, now: float) -> str | None:
-        """Return the fault that only a restart can mend; None if the daemon is alive."""
+        """Return the fault that only a restart resolves, or None if the daemon is alive."""
         silent_s = now - self._committed_at
         if silent_s > _COMMITS_WITHIN_S:
             return (
@@ -451,14 +450,14 @@ class LivenessJudge:
         return None
 
     def problems(self, now: float) -> list[str]:
-        """Return the problems in sentences; none if the daemon does its work."""
+        """Return the problems in sentences; empty if the daemon is healthy."""
         found = []
         if self._state in {"starting", "stopping"}:
             found.append(f"it is {self._state}")
         if self._last.store_is_away:
             found.append("the store is unavailable, and fetching is paused until it can be written")
         if (since := self._last.no_network_since) is not None:
-            found.append(f"no network since {iso(since)[:19]}Z; one host is asked every 30 s")
+            found.append(f"no network since {iso(since)[:19]}Z; one host is tried every 30 s")
         if lifeless := self.lifeless(now):
             found.append(lifeless)
         idle_s = now - self._asked_at
@@ -474,17 +473,17 @@ class LivenessJudge:
 
 
 class NotifySocket:
-    """Notification of the service manager (sd_notify(3)); does nothing without one.
+    """Notification of the service manager (sd_notify(3)); without one it does nothing.
 
-    A datagram of lines ``NAME=value`` goes to the socket that ``NOTIFY_SOCKET`` names: written out
-    here, because the libraries for it bring the journal along.
+    A datagram of ``NAME=value`` lines is sent to the socket that ``NOTIFY_SOCKET`` names. It is
+    implemented here because libraries for it depend on the journal.
 
     Attributes:
-        watchdog_s: seconds within which the manager wants a sign of life; None: it wants none.
+        watchdog_s: seconds within which the manager expects a notification, or None.
     """
 
     def __init__(self, environment: Mapping[str, str], process: int) -> None:
-        """Read from ``environment`` the manager's variables for the process of this id."""
+        """Read the manager's variables for the process with this id."""
         self._address = _address(environment.get("NOTIFY_SOCKET", ""))
         self._socket: socket.socket | None = None
         self._is_deaf = False
@@ -492,15 +491,15 @@ class NotifySocket:
         self.watchdog_s = _watchdog_s(environment, process) if self._address else None
         if self._address:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-            # A manager that reads nothing must not hold the event loop up.
+            # A manager that does not read must not block the event loop.
             self._socket.setblocking(False)
 
     def ready(self, status: str) -> None:
-        """Report that the service does its work, at the start or after :meth:`reloading`."""
+        """Report that the service is ready, at the start or after :meth:`reloading`."""
         self._send("READY=1", self._said(status))
 
     def reloading(self) -> None:
-        """Report that the settings are being read again; :meth:`ready` is to follow."""
+        """Report that the settings are being read again; :meth:`ready` must follow."""
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // _NS_PER_US
         self._send("RELOADING=1", f"MONOTONIC_USEC={now_us}")
 
@@ -516,11 +515,11 @@ class NotifySocket:
             self._send(said)
 
     def alive(self) -> None:
-        """Send a sign of life to the watchdog."""
+        """Notify the watchdog."""
         self._send("WATCHDOG=1")
 
     def close(self) -> None:
-        """Close the socket; nothing is reported from now on."""
+        """Close the socket; later reports are dropped."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -543,7 +542,7 @@ class NotifySocket:
 
 
 def _address(name: str) -> str:
-    """Return a path, or an abstract name, which the kernel wants to begin with a zero byte."""
+    """Return a path, or an abstract name, which starts with a zero byte in the kernel."""
     if name.startswith("@"):
         return "\0" + name[1:]
     return name if name.startswith("/") else ""

@@ -37,14 +37,14 @@ from freshet.storage.entries import Host
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import hosts as hosts_tables
 
-#: What ``sites`` say of the terms of pages.
+#: Keys of ``sites`` that affect the rules of pages.
 _TERMS: Final = (
     "match", "never", "max_pages", "importance", "least_days", "most_days", "ephemeral",
     "half_life_hours",
 )  # fmt: skip
-#: What was written last into ``estimate`` of each page.
+#: The values last written to ``estimate``, for each page.
 NOTED: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", "hazard")])
-#: Smaller differences of a mark are not worth a new importance.
+#: Smaller relative changes of a mark are ignored.
 _MOVED: Final = 0.02
 
 
@@ -53,25 +53,25 @@ class SiteChoice(Protocol):
 
     @property
     def named(self) -> str:
-        """Return a text that tells this choice from others."""
+        """A text that identifies this choice."""
 
     def left_out(self, urls: Sequence[str]) -> Bools:
         """Return a mask (m,) of the URLs that are never visited."""
 
 
 class DaemonState:
-    """Pages, values of new pages, and what the tables of sites say of pages, for a ranker.
+    """The pages, their rules and the ranker of a daemon.
 
-    The ``choice`` says which pages are never visited. The agenda asks the ``hooks`` for what is
-    around it, and the state for what former runs learnt. The store is not read before :meth:`weigh`
-    and ``agenda.open()``.
+    ``choice`` decides which pages are never visited. The agenda calls ``hooks`` for its
+    surroundings, and this state for what former runs learnt. The store is not read before
+    :meth:`weigh` and ``agenda.open()``.
 
     Attributes:
         settings: the settings in force; :meth:`follow` replaces them.
         ranker: values the pages, by the ``policy``.
         weighing: the importance of pages.
-        agenda: the pages and their expected new links, valued by the ranker.
-        noted: (n,), of :data:`NOTED`; of the last pages it may be missing.
+        agenda: the crawl queue: pages and expected new links, valued by the ranker.
+        noted: (n,), of :data:`NOTED`; the last pages may be missing.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class DaemonState:
         self.follow(settings)
 
     def anew(self) -> Ranker:
-        """Return a ranker that has learnt nothing, which is that of the state from now on."""
+        """Replace the ranker by one that has learnt nothing, and return it."""
         daemon = self.settings.daemon
         self.ranker = ranker_of(daemon.policy, parsed(daemon.budget))
         self.noted = Column[np.void](NOTED)
@@ -116,11 +116,11 @@ class DaemonState:
     # -- in the store --
 
     async def write(self, database: Database) -> None:
-        """Write a snapshot of what was learnt; no valuation may be under way."""
+        """Write a snapshot of the learnt state; no valuation may be running."""
         await self.snapshots.write(database, self._others)
 
     async def close(self) -> None:
-        """Break off what is under way, and read no more of the store."""
+        """Cancel work in progress, and stop reading the store."""
         await self.agenda.close()
         self.snapshots.close()
 
@@ -136,7 +136,7 @@ class DaemonState:
         )
 
     def _said(self) -> str:
-        """Return a digest of all that decides which pages there are, and their terms."""
+        """Return a digest of the settings that determine the pages and their rules."""
         settings, daemon = self.settings, self.settings.daemon
         listed = [
             (
@@ -156,7 +156,7 @@ class DaemonState:
         return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
     async def recall(self) -> bool:
-        """Read a snapshot, if it is one of these settings; return whether all is known now."""
+        """Load a snapshot if it was made with these settings; return whether that succeeded."""
         self.noted = Column[np.void](NOTED)
         found = await self.snapshots.read(self._reader, self._said(), self._take_over)
         if not found:
@@ -170,10 +170,10 @@ class DaemonState:
         return True
 
     def _take_over(self, others: ExtraArrays) -> None:
-        """Take over what is not the agenda's, before it takes in new pages.
+        """Restore the state outside of the agenda, before the agenda takes in new pages.
 
         Raises:
-            TypeError: another version has written it.
+            TypeError: another version wrote it.
         """
         area = json.loads(bytes(others.whole["areas"]))
         self._area_of.roots, self._area_of.codes = area["roots"], area["codes"]
@@ -194,7 +194,7 @@ class DaemonState:
         self.agenda.quota.terms = replace(exchange, come=bool(scopes), learnt=learnt)
 
     def terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> PageRules:
-        """Return the terms of pages; ``origins`` are those of their hosts."""
+        """Return the rules of pages; ``origins`` are the origins of their hosts."""
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([known[origin] for origin in origins], np.intp)
         importance = self.weighing.importances(page_id, urls, host, list(known))
@@ -210,18 +210,18 @@ class DaemonState:
         return found
 
     async def begin_anew(self, ranker: Ranker) -> None:
-        """Read all pages again with another ranker; no request may be in flight."""
+        """Read all pages again with another ranker; no request may be in progress."""
         self.ranker = ranker
         self._area_of, self.noted = Areas(), Column[np.void](NOTED)
         await self.agenda.forget(ranker)
 
     async def learn_anew(self, ranker: Ranker) -> None:
-        """Let another ranker learn the same pages from the corrected store."""
+        """Make another ranker learn the same pages from the corrected store."""
         self.ranker, self.noted = ranker, Column[np.void](NOTED)
         await self.agenda.relearn(ranker)
 
     async def weigh(self) -> list[int] | None:
-        """Compute the importance anew; return the ids of the changed pages (None: any)."""
+        """Recompute the importance; return the ids of the changed pages (None: any)."""
         await self.learn_items()
         before, marks = self.weighing, None
         if isinstance(self.policy, SearchQuality) and (known := interests()) is not None:
@@ -230,7 +230,7 @@ class DaemonState:
         return self.weighing.touched(before)
 
     async def learn_items(self) -> None:
-        """Learn from the openings of the store how the items of ephemeral sources fade."""
+        """Learn from the store's clicks how the items of ephemeral sources lose value."""
         learnt = await learnt_items(self._reader, self.settings.ephemeral)
         self.agenda.quota.terms = replace(self.agenda.quota.terms, learnt=learnt)
 
@@ -257,7 +257,7 @@ class DaemonState:
 
 
 def steady(marks: Mapping[int, float], before: Mapping[int, float]) -> dict[int, float]:
-    """Return marks, but those of before where they differ by less than a fiftieth."""
+    """Return the marks, with the former value of those that differ by less than a fiftieth."""
     return {
         page: old if (old := before.get(page)) and abs(mark / old - 1) < _MOVED else mark
         for page, mark in marks.items()
@@ -265,10 +265,10 @@ def steady(marks: Mapping[int, float], before: Mapping[int, float]) -> dict[int,
 
 
 async def load_state(reader: aiosqlite.Connection, settings: Settings) -> DaemonState:
-    """Read all pages and let the ranker of the settings' policy learn from their visits.
+    """Read all pages, and make the ranker of the settings' policy learn from their visits.
 
-    A daemon does the same at its start: the ranker's knowledge depends on the visits alone. Raises
-    as :func:`ranker_of`.
+    A daemon does the same at its start: the ranker's state depends on the visits only. Raises as
+    :func:`ranker_of`.
     """
     ranker = ranker_of(settings.daemon.policy, parsed(settings.daemon.budget))
     state = DaemonState(reader, settings, ranker)

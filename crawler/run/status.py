@@ -1,7 +1,7 @@
-"""The status of a store: what runs, what waits and why, what is wrong, and what the store holds.
+"""The status of a store: what runs, what waits and why, problems, and the stored data.
 
-One function reads it (:func:`standing`, and :func:`store_status` with the counts), and one joins
-that of several shards. The verb, its JSON and the dashboard show it.
+:func:`standing` reads it, and :func:`store_status` adds counts. :func:`merged` joins the status of
+shards. The verb, its JSON and the dashboard show it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 
     from freshet.crawler.run.daemon_status import DaemonStatus
 
-#: Pages and hosts of a list of the worst.
+#: Length of a list of the worst pages or hosts.
 _SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusReport:
-    """A store at one moment: what goes on in it, what waits and why, and what is wrong.
+    """A store at one moment: what runs, what waits and why, and problems.
 
-    ``writer`` names the program that writes the store now, and ``daemon`` is the status of the last
-    run if that is a daemon's. Without one, ``to_come`` counts the pages that are to be visited.
-    ``robots_unreachable`` are hosts whose robots.txt cannot be reached; ``doubtful`` counts pages
-    that may be no content, and has the most probable ones; ``extensions`` is what these say.
+    ``writer`` names the program that writes the store now. ``daemon`` is the status of the last run
+    if a daemon made it; otherwise ``to_come`` counts the pages that are still to be visited.
+    ``robots_unreachable`` are hosts with an unreachable robots.txt. ``doubtful`` counts the pages
+    that may be block pages, with the most probable ones. ``extensions`` are the states of
+    extensions.
     """
 
     last_run: CrawlRun | None
@@ -56,12 +57,12 @@ class StatusReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatus(StatusReport):
-    """The store at one moment; ``busiest`` are the hosts with the most due URLs.
+    """The full status; ``busiest`` are the hosts with the most due URLs.
 
-    ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
-    them; ``needs_javascript`` counts the pages of a host that only a browser shows, ``no_content``
-    those that have answered without any content for a week, ``rejecting`` are the hosts of which
-    many pages are no content.
+    ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all its
+    observations. ``needs_javascript`` counts, by host, the pages that only a browser shows,
+    ``no_content`` the pages without any content for a week. ``rejecting`` are the hosts with many
+    block pages.
     """
 
     db: str
@@ -81,7 +82,7 @@ class StoreStatus(StatusReport):
     duplicates: IndexState
 
     def seconds(self, run: CrawlRun) -> float:
-        """Return the duration of the last run: to its end, or to its newest observation."""
+        """Return the duration of the last run, up to its end or its newest observation."""
         return max(0.0, (run.ended_at or self.observed_at or run.started_at) - run.started_at)
 
     def as_json(self) -> dict[str, object]:
@@ -118,7 +119,7 @@ class StoreStatus(StatusReport):
 
 
 def since_of(robots: RobotsRecord) -> float:
-    """Return since when a robots.txt cannot be reached."""
+    """Return since when a robots.txt is unreachable."""
     return robots.fetched_at if robots.stale_since is None else robots.stale_since
 
 
@@ -126,7 +127,7 @@ def since_of(robots: RobotsRecord) -> float:
 
 
 async def standing(connection: Reader, db: Path, now: float) -> StatusReport:
-    """Return what goes on in a store, for who asks often: nothing is counted that takes long."""
+    """Return the status without slow counts, for frequent calls."""
     return StatusReport(**await _standing(connection, db, now))
 
 
@@ -181,7 +182,7 @@ async def read_status(db: Path, now: float) -> StoreStatus:
 
 
 class ShardStatus(NamedTuple):
-    """The status of a shard, its row in the table of shards, and hosts of others that it knows."""
+    """The status of a shard, its row in the table of shards, and its number of foreign hosts."""
 
     status: StoreStatus
     row: dict[str, object]
@@ -212,15 +213,15 @@ async def read_shard(paths: Sequence[Path], now: float, db: Path) -> ShardStatus
 
 
 def merged_standing(found: Sequence[StatusReport], now: float) -> StatusReport:
-    """Return what goes on in all shards as in one store."""
+    """Return the status of all shards, as of one store."""
     return StatusReport(**_together(found, now))
 
 
 def merged(db: Path, now: float, shards: Sequence[ShardStatus]) -> StoreStatus:
-    """Return the status of all shards as that of one store."""
+    """Return the full status of all shards, as of one store."""
     all_of = [shard.status for shard in shards]
     held_back = _counts(all_of, "held_back")
-    # A page of another shard counts there.
+    # Pages of other shards are counted there.
     stubs = held_back.pop(FOREIGN, 0)
     foreign = sum(shard.foreign for shard in shards)
     return StoreStatus(
@@ -283,7 +284,7 @@ def _merged_daemon(daemons: Sequence[DaemonStatus], now: float) -> DaemonStatus 
 
 
 def _merged_holdings(parts: Sequence[Holdings], stubs: int, foreign: int) -> Holdings:
-    """Return the holdings together; pages and hosts of other shards are counted by those."""
+    """Return the holdings together; pages and hosts of other shards count only there."""
     urls = sum(it.urls for it in parts) - stubs
     return summed(parts, urls=urls, hosts=sum(it.hosts for it in parts) - foreign)
 
@@ -297,7 +298,7 @@ def _falling(named: tuple[str, int]) -> tuple[int, str]:
 
 
 def _merged_run(found: Sequence[CrawlRun]) -> CrawlRun:
-    """Return the last runs of shards as one, in the state of the one that has to go on longest."""
+    """Return the last runs of shards as one, in the least finished state."""
     ended = [it.ended_at for it in found if it.ended_at is not None]
     away = [it.no_network_since for it in found if it.no_network_since is not None]
     states: tuple[RunState, ...] = ("running", "interrupted", "limit", "ended")

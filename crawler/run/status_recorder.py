@@ -1,4 +1,4 @@
-"""The status of a daemon and its estimates of pages, written to the store every hour."""
+"""The status of a daemon and its page estimates, written to the store every hour."""
 
 import asyncio
 import logging
@@ -40,21 +40,21 @@ _FIRST_S: Final = 10.0
 #: From this number on, pages are valued in the background.
 _MANY: Final = 20_000
 _CAPPED: Final = 50
-#: Estimates in one batch: some 10 ms of the event loop, and of the writer.
+#: Estimates in one batch: about 10 ms of the event loop, and of the writer.
 _BATCH: Final = 500
-#: Up to this number of pages an estimate is also written again after a hundredth of the time in
+#: With fewer pages than this, an estimate is also written again after a hundredth of the time in
 #: which all pages could be visited.
 _FEW: Final = 2_000
 _OF_A_TURN: Final = 0.01
-#: Pause between two batches if pages are many.
+#: Pause between two batches if there are many pages.
 _PAUSE_S: Final = 0.05
-#: An estimate is written again after a visit, after a day, or when the chance that the page has
-#: changed differs by this much from what the last estimate predicted.
+#: An estimate is written again after a visit, after a day, or when the probability that the page
+#: has changed differs by this much from the prediction of the last estimate.
 _KEPT_DAYS: Final = 1.0
 _UNLIKE: Final = 0.02
-#: Forced visits (audit samples, overdue pages) are worth more than this.
+#: Forced visits (audit samples, overdue pages) have a larger value than this.
 _FORCED: Final = 1e100
-#: Forecasts end here; times are found to a thousandth of a second.
+#: Horizon of forecasts; times are found to a thousandth of a second.
 _FARTHEST_DAYS: Final = 3_650.0
 _HALVINGS: Final = 40
 _OF_PAGES: Final = (
@@ -63,11 +63,11 @@ _OF_PAGES: Final = (
 
 
 class StatusRecorder:
-    """A chore of a daemon's pool; it also gives the ranker the limits of politeness.
+    """Records a daemon's status; it also passes the limits of politeness to the ranker.
 
-    The status is written 10, 20, 40 … seconds after the start, and at each full hour of UTC;
-    ``last`` is the last one, None before the first. What was learnt is written to the ``database``
-    at first, and at each full hour.
+    The status is written 10, 20, 40 … seconds after the start, and at each full hour of UTC.
+    ``last`` is the last one, or None. The learnt state is written to the ``database`` after the
+    start, and at each full hour.
     """
 
     def __init__(
@@ -85,21 +85,21 @@ class StatusRecorder:
         self._task: asyncio.Task[None] | None = None
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time."""
+        """Adapt to a jump of the clock."""
         self._next_at += by
         self._snapshot_at += by
         self._began_at += by
 
     async def _snapshot(self, database: Database) -> None:
-        """Write what was learnt; an hour later if the store is unavailable."""
+        """Write the learnt state, or retry in an hour if the store is unavailable."""
         try:
             await self._state.write(database)
         except StoreUnavailable as error:
-            # The next commit meets the same, and waits until it is over.
+            # The next commit meets the same error, and waits for its end.
             log.info("what was learnt is not written: %s", error)
 
     async def chore(self, now: float, submit: Callable[[StoreUpdate], Awaitable[None]]) -> None:
-        """Write status and estimates if it is time; in the background if pages are many."""
+        """Write status and estimates if it is time; in the background if there are many pages."""
         if self._task is not None and self._task.done():
             done, self._task = self._task, None
             done.result()
@@ -132,7 +132,7 @@ class StatusRecorder:
             await asyncio.wait([self._task])
 
     def snapshot(self, now: float) -> DaemonSnapshot:
-        """Return the status of this moment, without new forecasts."""
+        """Return the current status, without new forecasts."""
         upcoming = self.agenda.queue.worthiest(self.agenda.is_closed)
         return DaemonSnapshot(
             spent=self._pacer.spent,
@@ -143,15 +143,15 @@ class StatusRecorder:
         )
 
     async def outlook(self, now: float) -> Outlook:
-        """Return the status of this moment, with forecasts over all pages."""
+        """Return the current status, with forecasts over all pages."""
         limits, followed = await self._state.limits(), self._state.policy
         name = self._state.settings.daemon.policy
-        # Copied at one moment: pages come and are visited during the computation.
+        # A copy: pages are added and visited during the computation.
         pages = PageTableCopy.of(self.agenda.pages)
         beliefs = (
             self._state.ranker.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
-        # Of those that come meanwhile no limits are known.
+        # Hosts that are added meanwhile have no limits.
         host_ids = self.agenda.learner.hosts.ids[: len(limits.queue)]
 
         def work() -> tuple[Forecast, tuple[CappedQueue, ...], Sequence[SiteOutlook]]:
@@ -199,7 +199,7 @@ class StatusRecorder:
         limits: CapacityLimits,
         now: float,
     ) -> tuple[Forecast, tuple[CappedQueue, ...], list[list[Any]]]:
-        """Return forecasts, the host queues that are capped, and columns of ``SiteOutlook``."""
+        """Return forecasts, the capped host queues, and the columns of ``SiteOutlook``."""
         expected, queue = forecast(pages, beliefs), limits.queue
         if not len(pages):
             return expected, (), [[]] * 7
@@ -228,8 +228,8 @@ class StatusRecorder:
     async def estimates(self) -> AsyncIterator[StoreUpdate]:
         """Yield the outdated estimates of the store, as of the last valuation.
 
-        If pages are few, all are yielded. A page that was visited since that valuation waits for
-        the next one.
+        With few pages, all estimates are yielded. A page visited since that valuation waits for the
+        next one.
         """
         found, pages, ranker = self.agenda.valuation, self.agenda.pages, self._state.ranker
         if found is None:
@@ -237,12 +237,12 @@ class StatusRecorder:
         await self.agenda.at_rest()
         beliefs = ranker.beliefs(found.at)
         rows = self._outdated(found, beliefs)
-        # One site after the other: those that rest are read.
+        # Go site by site, because the parts of resting sites must be loaded.
         rows = rows[np.argsort(pages["host"][rows], kind="stable")]
         for first in range(0, len(rows), _BATCH):
             await self.agenda.at_rest()
             if pages is not self.agenda.pages:
-                # The daemon has reloaded: rows are other pages.
+                # After a reload, rows are other pages.
                 return
             some = rows[first : first + _BATCH]
             try:
@@ -253,7 +253,7 @@ class StatusRecorder:
             yield self._batch(some, found, beliefs, rates)
 
     def _outdated(self, found: Valuation, beliefs: Beliefs) -> Rows:
-        """Return the rows to be written, and record their new values."""
+        """Return the rows to write, and record their new values."""
         n = len(found.worth)
         self._state.noted.append(n - len(self._state.noted))
         written, asked = self._state.noted.rows, self.agenda.pages["asked"][:n]
@@ -275,7 +275,7 @@ class StatusRecorder:
     def _batch(
         self, rows: Rows, found: Valuation, beliefs: Beliefs, rates: tuple[Floats, Floats]
     ) -> StoreUpdate:
-        """Return the estimates of these rows; ``rates`` bound theirs."""
+        """Return the estimates of these rows; ``rates`` are the bounds of their rates."""
         pages: Any = {name: self.agenda.pages[name][rows] for name in _OF_PAGES}
         noted, worth, paid = self._state.noted.rows[rows], found.worth[rows], pages["paid"]
         low, high = rates
@@ -293,7 +293,7 @@ class StatusRecorder:
         paid_lately = price(self.agenda.queue.paid)
         least = np.inf if paid_lately is None else paid_lately
         again = _wait(worth, noted["hazard"], noted["rate"], least)
-        # Of no importance, or not planned: never, or not known.
+        # Without importance or plan, a page is never due, or it is unknown when.
         with np.errstate(divide="ignore", invalid="ignore"):
             wait = np.maximum(least - worth, 0.0) / pages["importance"]
             wait = np.where(pages["captured"], again, wait)
@@ -330,9 +330,9 @@ class StatusRecorder:
 
 
 def _wait(worth: Floats, hazard: Floats, rate: Floats, least: float) -> Floats:
-    """Return the days (m,) until visits are worth a price; inf: not for years, nan: not known.
+    """Return the days (m,) until visits reach a price; inf: not for years, nan: unknown.
 
-    The worth of a page grows as x − 1 + e^{−x} of the changes x expected since its last visit.
+    The value of a visit grows as x − 1 + e^{−x} in the expected changes x since the last visit.
     """
     early, late = np.zeros(len(worth)), np.full(len(worth), _FARTHEST_DAYS)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -346,10 +346,10 @@ def _wait(worth: Floats, hazard: Floats, rate: Floats, least: float) -> Floats:
 
 
 def _grown(changes: Floats) -> Floats:
-    """Return x − 1 + e^{−x}, also of small x."""
+    """Return x − 1 + e^{−x}, precise for small x."""
     return np.where(changes < 1e-4, changes**2 / 2, changes + np.expm1(-changes))
 
 
 def _known(values: Floats) -> list[float | None]:
-    """Return the values as a list, None where they are not finite."""
+    """Return the values as a list, with None for those that are not finite."""
     return [value if isfinite(value) else None for value in values.tolist()]

@@ -1,4 +1,4 @@
-"""The store, as the stages of a visit ask for it: what earlier visits and runs have left."""
+"""The store as seen by the stages of a visit: data of earlier visits and runs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class StoredPast:
-    """Answers from a store.
+    """Answers the queries of the stages from a store.
 
-    The ``tables`` of a run know pages that surely have no predecessor. A redirect seen in it is
-    taken to hold for ``alias_age_s`` by its ``clock``.
+    The ``tables`` of a run identify pages without a predecessor. A redirect seen in the run is
+    trusted for ``alias_age_s`` by its ``clock``.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class StoredPast:
         self._reader, self._parser, self._tables = reader, parser, tables
         self._clock, self._alias_age_s = clock, alias_age_s
 
-    # -- what a comparison asks for (:class:`~.detection.PageHistories`, :class:`~.kinds.Versions`)
+    # -- queries of a comparison (:class:`~.detection.PageHistories`, :class:`~.kinds.Versions`)
 
     async def history(self, page_id: int) -> PageHistory | None:
-        """Return the history of a page, None before its first capture with a text."""
+        """Return the history of a page, or None before its first capture with text."""
         return await observations.load(self._reader, page_id)
 
     async def predecessor(self, page_id: int) -> PageHistory | None:
@@ -59,26 +59,26 @@ class StoredPast:
         return await observations.predecessor(self._reader, page_id)
 
     async def sample(self, host_id: int, most: int) -> list[PageHistory]:
-        """Return histories of a host's pages, at most so many."""
+        """Return histories of at most ``most`` pages of a host."""
         return await observations.sample(self._reader, host_id, most)
 
     async def not_content(self, host_id: int) -> bytes | None:
-        """Return a host's block pages as stored."""
+        """Return a host's stored block pages."""
         return await hosts.not_content(self._reader, host_id)
 
     async def dictionary(self, host_id: int) -> ZstdCompressionDict | None:
-        """Return the newest dictionary of a host."""
+        """Return the newest compression dictionary of a host."""
         return await observations.newest_dictionary(self._reader, host_id)
 
     async def text(self, due: DueUrl, content: Content | None = None) -> Blocks | None:
-        """Return the text of a page's last version, as texts are read now."""
+        """Return the text of a page's last version, by the current extraction."""
         if (found := content or await self.content(due.page_id)) is None:
             return None
         parsed = await parse_content(self._parser, due.role, due.fetch_url, found)
         return None if isinstance(parsed, Unparsable) else parsed.blocks
 
     async def standing(self, due: DueUrl, content: Content, digests: Set[int]) -> Blocks | None:
-        """Return the blocks with these digests among all that a version says."""
+        """Return the blocks of a version that have these digests, from its complete text."""
         body, content_type = content
         found = await self._parser.standing(body, due.fetch_url, content_type, digests)
         return None if isinstance(found, Unparsable) else found
@@ -100,7 +100,7 @@ class StoredPast:
 
         return await page.channels(self._reader, page_id)
 
-    # -- what admission asks for (:class:`~.admit.Aliases`, :class:`~.copies.HostTexts`)
+    # -- queries of admission (:class:`~.admit.Aliases`, :class:`~.copies.HostTexts`)
 
     async def alias_target(self, url: str) -> int | None:
         """Return the page that a URL is an alias of, or None."""
@@ -112,11 +112,11 @@ class StoredPast:
         return await pages.led_to(self._reader, page_id)
 
     async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
-        """Return the first pages of a host, with id, URL and versioned sketch."""
+        """Return the first pages of a host: id, URL and versioned sketch."""
         return await url_patterns.texts(self._reader, host_id, most)
 
     async def shown(self, page_id: int, url: str) -> CopyCandidate | None:
-        """Read a page once more; the URL is one of its host."""
+        """Read a page again; ``url`` is a URL of its host."""
         found = await self.content(page_id)
         if found is None or len(found[0]) > MOST_BYTES:
             return None
@@ -127,25 +127,25 @@ class StoredPast:
             else CopyCandidate(url, parsed.blocks.texts, *found)
         )
 
-    # -- what listings and requests ask for
+    # -- queries of listings and requests
 
     async def sources(self, page_id: int) -> Sequence[SitemapSource]:
         """Return the sitemaps that redirect to a page, or name it in an index."""
         return await pages.sources(self._reader, page_id)
 
     async def offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
-        """Return the URLs of an origin to which a page links out of its scope, and its depth."""
+        """Return the URLs of an origin to which a page links out of scope, with its depth."""
         return await links.offsite_at(self._reader, url, origin)
 
     async def hosts(self, host_ids: Sequence[int]) -> list[Host]:
-        """Return hosts with all that is stored of them."""
+        """Return hosts with all their stored data."""
         return await hosts.load(self._reader, host_ids, whole=True)
 
 
 async def parse_content(
     parser: Parser, role: Role, url: str, content: tuple[bytes, str | None]
 ) -> ParsedPage | Feed | Unparsable:
-    """Parse the content of a page or a feed: its bytes, and their type."""
+    """Parse the content of a page or feed, given as bytes and content type."""
     if role == "feed":
         return await parser.parse_feed(content[0], url)
     return await parser.parse(content[0], url, content[1])

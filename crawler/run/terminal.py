@@ -1,4 +1,4 @@
-"""Output for users: data to stdout, progress and messages to stderr; running a verb's work."""
+"""Output for users: results to stdout, progress and messages to stderr; running a verb's work."""
 
 import asyncio
 import fcntl
@@ -33,26 +33,25 @@ from freshet.storage.errors import StoreError
 from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
 
-#: Results for people; plain text when piped, and NO_COLOR is obeyed.
+#: Results for people; plain text in a pipe, and NO_COLOR is obeyed.
 out = Console(highlight=False, soft_wrap=True)
 #: Progress and messages.
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-#: Controls of a terminal but tabs and ends of lines, separators of lines, and controls that turn
-#: the direction of text around.
+#: Terminal controls except tabs and line ends, line separators, and controls of text direction.
 _CONTROLS: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|\r(?!\n)"
 )
 
 
 def inert(text: str, instead: str = "\N{REPLACEMENT CHARACTER}") -> str:
-    """Return a text without what makes a terminal do anything but show it."""
+    """Return the text without characters that control a terminal."""
     return _CONTROLS.sub(instead, text)
 
 
 def json_text(value: object) -> str:
-    """Write a value in JSON, with escapes for what :func:`inert` takes away."""
+    """Return a value as JSON, with escapes for the characters that :func:`inert` removes."""
     text = json.dumps(value, ensure_ascii=False)
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -63,7 +62,7 @@ def print_json(value: object) -> None:
 
 
 def asks() -> bool:
-    """Return whether somebody at a terminal can be asked, and answer."""
+    """Return whether a user at a terminal can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -82,18 +81,18 @@ def say(word: str, style: str, message: str) -> None:
 
 
 # -- display -----------------------------------------------------------------
-# Titles, anchors and robots.txt rules come from servers: what could control a terminal is
+# Titles, anchors and robots.txt rules come from servers, so characters that control a terminal are
 # removed before they are shown.
 Cell: TypeAlias = str | int | None
 
 #: Formats a number of bytes with a decimal unit.
 size: Final = decimal
-#: On a narrow terminal the columns are folded, but not below this width: no time is torn.
+#: Columns are folded on a narrow terminal, but not below this width, so that times stay whole.
 _FOLDED = 33
-#: A number as text, with or without a unit; without end; or "there is none".
+#: A number with or without a unit, infinity, or a dash for no value.
 _NUMBER = re.compile(r"[-−]?\d[\d,.]*( ?%)?|∞|–")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
-#: Off a terminal nothing is folded or cut to a width: the lines are for other programs.
+#: In a pipe, lines are not folded or cut: other programs read them.
 _unbounded = Console(highlight=False, width=100_000)
 
 
@@ -123,12 +122,12 @@ def moment(at: float, now: float) -> str:
 
 
 def when(at: float | None, now: float) -> str | None:
-    """Format a time as :func:`moment` does; None if there is none."""
+    """Format a time as :func:`moment` does; None stays None."""
     return None if at is None else moment(at, now)
 
 
 def clock_time(at: float) -> str:
-    """Format a time on the local clock, without its day."""
+    """Format a time on the local clock, without the date."""
     return f"{calendar(at).astimezone():%H:%M:%S}"
 
 
@@ -151,7 +150,7 @@ def counted_duplicates(state: IndexState) -> str:
     )
 
 
-#: By the reason for which URLs are not crawled: the setting that changes it.
+#: The setting that changes each reason for which URLs are not crawled.
 _SETTINGS: Final = {
     "depth": "crawl.max_depth", "nofollow": "crawl.follow_nofollow",
     "extension": "fetch.excluded_extensions", "max_pages": "max_pages in [[sites]]",
@@ -164,18 +163,18 @@ _SETTINGS: Final = {
 
 
 def setting_of(why: str) -> str | None:
-    """Return what changes that URLs are not crawled for a reason, None if nothing does."""
+    """Return the setting that changes a reason for which URLs are not crawled, or None."""
     return _SETTINGS.get(why)
 
 
 def show_not_crawled(counts: Mapping[str, int]) -> None:
-    """Print how many known URLs are not crawled for each reason, and what changes it."""
+    """Print the number of known URLs that are not crawled, by reason and setting."""
     rows = [(why, count, setting_of(why)) for why, count in counts.items()]
     show_list("Known but not crawled", ("why", "URLs", "setting"), rows)
 
 
 def show_shells(count: int) -> None:
-    """Say what to do about pages that need JavaScript, if there are some."""
+    """Print advice on pages that need JavaScript, if there are some."""
     if count:
         need = f"{counted(count, 'page')} need{'s' * (count == 1)} JavaScript and could not be read"
         do = "name the site's feed, sitemap or API instead, or leave it out (`never` in [[sites]])"
@@ -186,14 +185,14 @@ _REJECTING_SHOWN: Final = 5
 
 
 def show_rejecting(hosts: Sequence[RejectingHost]) -> None:
-    """Say of which hosts many pages are no content, and what to do."""
+    """Print the hosts with many block pages, and advice."""
     do = "`freshet explain URL` says why; if they are pages, please report it"
     for host in hosts[:_REJECTING_SHOWN]:
         show_line(f"{host.words}: {do}", "yellow")
 
 
 def joined(parts: Iterable[str | None], separator: str = ", ") -> str | None:
-    """Join the parts that are not empty, or return None."""
+    """Join the non-empty parts, or return None."""
     return separator.join(part for part in parts if part) or None
 
 
@@ -203,7 +202,7 @@ def show_line(words: str, style: str = "") -> None:
 
 
 def show_facts(title: str, facts: Mapping[str, Cell]) -> None:
-    """Print names and values under a title; None values are left out."""
+    """Print names and values under a title, without None values."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -222,7 +221,7 @@ def show_list(
 ) -> None:
     """Print the first ``limit`` rows under a title and a header, and the number of the others.
 
-    Empty columns are left out, and an empty list altogether.
+    Empty columns and empty lists are omitted.
     """
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     columns = [
@@ -258,7 +257,7 @@ def _shown(value: Cell) -> Text:
 
 
 def show_text(thing: RenderableType) -> None:
-    """Print a text whose parts have styles of their own, or a table; its words must be plain."""
+    """Print a styled text or a table; its words must be plain."""
     if out.is_terminal:
         out.print(thing, soft_wrap=False, crop=False)
         return
@@ -269,7 +268,7 @@ def show_text(thing: RenderableType) -> None:
 
 # -- figures -----------------------------------------------------------------
 _MINUTES, _HOURS = 1_440.0, 24.0
-#: 1/p that misses a whole number by rounding only stays that number.
+#: Tolerance for 1/p that should be a whole number.
 _ROUNDING = 1e-9
 
 
@@ -284,38 +283,38 @@ def amount(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share of 1 in per cent, to a tenth, but never as 0 unless it is."""
+    """Format a share of 1 as a percentage with one decimal, and never as 0 unless it is 0."""
     if 0 < share < 0.001:
         return f"{amount(100 * share)} %"
     return f"{100 * share:.1f} %"
 
 
 def changed_share(resemblance: float) -> str:
-    """Format how much of a text changed, truncated: an estimate, which comes in steps of 1/128."""
+    """Format the changed share of a text, truncated: an estimate in steps of 1/128."""
     return f"about {int(100 - 100 * resemblance)} %" if resemblance <= 0.99 else "under 1 %"
 
 
 def blocks(added: int | None, removed: int | None) -> str | None:
-    """Format the blocks of a change; None: they were not compared."""
+    """Format the numbers of added and removed blocks; None if they were not compared."""
     if added is None and removed is None:
         return None
-    # Words changed in a block that stayed where it was.
+    # Words changed within unmoved blocks.
     return f"+{added or 0} −{removed or 0}" if added or removed else "within blocks"
 
 
 def spending(requests: int, allowed: float, of: str) -> str:
-    """Format the requests that were made ``of`` some time, and what the budget has allowed by then.
+    """Format the requests made ``of`` some time, and how many the budget has allowed by then.
 
-    More can be made: a page that a browser renders costs several requests, and a budget that was
-    lowered allows fewer from now on.
+    Requests can exceed the budget: a page rendered by a browser costs several requests, and a
+    lowered budget allows fewer from then on.
     """
     if requests - allowed <= 0.5:
-        # As much as was counted: three digits would round it down.
+        # Print the exact count: three digits would round it down.
         return f"{requests:,} of {allowed:,.0f} {of}"
     return f"{requests:,} {of}, {requests - allowed:,.0f} ahead of plan"
 
 
-#: Units of an interval in days, the longest first.
+#: Units of an interval in days, longest first.
 _UNITS: Final = (("year", 365.25), ("month", 30.44), ("week", 7.0), ("day", 1.0))
 
 
@@ -340,7 +339,7 @@ def rhythm(per_day: float) -> str:
 
 
 def within(share: float, lower: float, upper: float) -> str:
-    """Format a share of 1 in per cent, with its interval."""
+    """Format a share of 1 as a percentage, with its interval."""
     return f"{percent(share)} ({100 * lower:.0f} to {100 * upper:.0f} %)"
 
 
@@ -366,7 +365,7 @@ def lasting(days: float) -> str:
 
 
 def on_changes(probability: float, crawling: str) -> str:
-    """Format the share of signalled changes at which a source is crawled."""
+    """Format the share of signalled changes that are followed by a visit."""
     if probability >= 1 - _ROUNDING:
         return "at each change"
     if crawling == "periodic":
@@ -381,13 +380,13 @@ def _brief(value: float) -> str:
 
 
 # -- bars --------------------------------------------------------------------
-#: Told what is simulated and which share of it is done.
+#: Receives the name of the current work and the share of it that is done.
 Tell: TypeAlias = Callable[[str, float], None]
 
 
 @contextmanager
 def progress_bars() -> Iterator[Tell]:
-    """Yield a function that shows a share as a bar, or nothing if stderr is not a terminal."""
+    """Yield a function that shows progress as a bar, or does nothing without a terminal."""
     if not err.is_terminal:
         yield lambda _name, _done: None
         return
@@ -408,11 +407,11 @@ def progress_bars() -> Iterator[Tell]:
 # -- running -----------------------------------------------------------------
 T = TypeVar("T")
 
-#: The exit code of a program that Ctrl-C ended, as shells give it.
+#: The exit code after Ctrl-C, as in shells.
 INTERRUPTED: Final = 130
-#: The environment variable that lets a traceback through, for whoever mends the fault.
+#: Environment variable that shows tracebacks, for developers.
 _DEBUG = "FRESHET_DEBUG"
-#: What typer itself tells, or ends with; click is inside of it.
+#: Exceptions that typer itself reports or exits with; it bundles click.
 _TOLD: Final = (
     typer.Exit,
     typer.Abort,
@@ -429,7 +428,7 @@ def _users_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def told_in_one_line(*wrong_usage: type[Exception]) -> Iterator[None]:
-    """Exit with one line at an error that the user must act on; ``wrong_usage`` exits with 2."""
+    """Exit with one line on an error that the user must act on; ``wrong_usage`` exits with 2."""
     try:
         yield
     except _users_errors() as error:
@@ -439,7 +438,7 @@ def told_in_one_line(*wrong_usage: type[Exception]) -> Iterator[None]:
     except KeyboardInterrupt:
         fail("interrupted", INTERRUPTED)
     except Exception as error:
-        # The entry point knows what to do where our output cannot be written.
+        # The entry point handles output that cannot be written.
         ended = isinstance(error, _TOLD) or getattr(error, "errno", None)
         if ended or os.environ.get(_DEBUG):
             raise
@@ -447,14 +446,14 @@ def told_in_one_line(*wrong_usage: type[Exception]) -> Iterator[None]:
 
 
 def spellings(text: str) -> list[str]:
-    """Return :func:`site_lists.spellings`; errors are :func:`told_in_one_line`."""
+    """Return :func:`site_lists.spellings`; errors exit as in :func:`told_in_one_line`."""
     with told_in_one_line():
         return site_lists.spellings(text)
 
 
 def run(work: Coroutine[object, object, T]) -> T:
-    """Return the result of ``work``, run on uvloop; errors are :func:`told_in_one_line`."""
-    # What is loaded stays, and pages make hardly any cycles.
+    """Run ``work`` on uvloop and return its result; errors exit as in :func:`told_in_one_line`."""
+    # Imported objects are permanent, and pages make few cycles.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     with told_in_one_line(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -462,7 +461,7 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 
 # -- replacing ---------------------------------------------------------------
-#: What :mod:`tempfile` adds to names.
+#: Number of characters that :mod:`tempfile` adds to names.
 _RANDOM_CHARS: Final = 8
 
 
@@ -470,14 +469,14 @@ _RANDOM_CHARS: Final = 8
 def replaced(output: Path, mode: int = 0o666) -> Iterator[Path]:
     """Yield a file beside ``output`` that replaces it, synced, when the block succeeds.
 
-    It keeps the permissions of the old file; a new one has those of ``mode`` that the umask allows.
-    What a killed program has left of such a file goes.
+    The new file gets the permissions of the old one, or else those of ``mode`` that the umask
+    allows. Files left behind by killed programs are removed.
     """
-    # A link is followed: what it leads to is replaced, not the link.
+    # Follow a symbolic link: its target is replaced, not the link.
     output = Path(os.path.realpath(output))
     _remove_left(output)
     handle, name = tempfile.mkstemp(dir=output.parent, prefix=_begun(output))
-    # Until this process ends: so others see that it is being written.
+    # The lock shows other processes that the file is being written.
     fcntl.flock(handle, fcntl.LOCK_EX)
     whole = Path(name)
     try:
@@ -493,13 +492,13 @@ def replaced(output: Path, mode: int = 0o666) -> Iterator[Path]:
 
 
 def _begun(output: Path) -> str:
-    """Return how the names of files begin that are to replace a file."""
-    # Room for what makes them different, in the longest name that there may be.
+    """Return the prefix of the names of files that will replace a file."""
+    # Leave room for the random part within the longest possible name.
     return f".{output.name[:40]}.freshet-"
 
 
 def _remove_left(output: Path) -> None:
-    """Remove the files that were to replace a file, of programs that have ended."""
+    """Remove the replacement files of programs that have ended."""
     begin = _begun(output)
     with suppress(OSError):
         for file in output.parent.iterdir():
@@ -508,7 +507,7 @@ def _remove_left(output: Path) -> None:
 
 
 def _remove_unless_locked(file: Path) -> None:
-    """Remove a file that nobody has locked; another user's stays."""
+    """Remove a file that is not locked; another user's file stays."""
     with suppress(OSError), file.open("rb") as left:
         fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file.unlink()
@@ -518,7 +517,7 @@ def _remove_unless_locked(file: Path) -> None:
 def replacing(output: Path) -> Iterator[Path]:
     """Yield a file that replaces ``output``, as :func:`replaced` does.
 
-    A pipe or device is yielded itself. The program exits if it cannot be written.
+    A pipe or device is yielded itself. Exit if it cannot be written.
     """
     try:
         if output.exists() and not (output.is_file() or output.is_dir()):
@@ -532,7 +531,7 @@ def replacing(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def written(output: Path) -> Iterator[IO[str]]:
-    """Yield standard output for ``-``, else a text file that appears when it is whole."""
+    """Yield standard output for ``-``, else a text file that appears when it is complete."""
     if str(output) == "-":
         yield sys.stdout
         return

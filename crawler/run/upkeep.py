@@ -46,18 +46,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WHY = {
-    "unchanged": "the same blocks came or went on many pages of the site",
-    "changed": "no other page of the site followed",
+    "unchanged": "the same blocks were added or removed on many pages of the site",
+    "changed": "the same blocks have changed on no other page of the site",
 }
 
 
 async def correct(
     database: Database, run_id: int, since: float, now: float, recorders: Sequence[Recording] = ()
 ) -> list[Correction]:
-    """Amend the verdicts of a run, begun at ``since``, that its other pages contradict.
+    """Correct the verdicts of a run, begun at ``since``, that its other pages contradict.
 
-    A page that counted as new and has only moved is amended, too. May be repeated: a run that was
-    killed and resumed is corrected as a whole. The ``recorders`` note it in the same transaction.
+    A page that counted as new but has moved is corrected as well. It may be repeated: a run that
+    was killed and resumed is corrected as a whole. The ``recorders`` run in the same transaction.
     """
     corrections: list[Correction] = []
     for host_id, pages in await observations.open_hosts(database.reader, run_id, since):
@@ -90,7 +90,7 @@ def _amendment(it: Correction) -> Amendment:
     why = _WHY[it.kind]
     if it.was == "new":
         rung = "text" if it.kind == "unchanged" else "blocks"
-        why = "it stood at another URL before"
+        why = "its text was at another URL before"
     return Amendment(it.at, it.kind, rung, why)
 
 
@@ -109,13 +109,13 @@ async def _moves(database: Database, run_id: int) -> list[Correction]:
 
 # -- near-duplicates ---------------------------------------------------------
 #
-# Each transaction has a bounded size and leaves the index consistent: the work may be interrupted
-# at any moment, and goes on from there.
+# Each transaction has a bounded size and leaves the index consistent, so the work may be
+# interrupted and resumed at any time.
 
-#: Observations read, and pages placed, in one transaction. Buckets lie scattered over their table:
-#: a larger batch writes each of its leaves less often.
+#: Observations read, and pages placed, in one transaction. Buckets are scattered over their table,
+#: so a larger batch writes each leaf less often.
 _BATCH = 10_000
-#: Pages whose candidates are read at once, which bounds the sketches in memory.
+#: Pages whose candidates are read at once; this limits the sketches in memory.
 _CHUNK = 500
 
 
@@ -123,9 +123,9 @@ _CHUNK = 500
 class Grouping:
     """Progress and result of grouping near-duplicates.
 
-    ``stopping`` is read before each transaction: interrupted work is not ``complete``. ``placed``
-    pages found a group or lead one; ``rebuilt_from`` is the threshold of the discarded index if
-    another threshold was requested.
+    ``stopping`` is called before each transaction; interrupted work is not ``complete``. ``placed``
+    pages joined or lead a group. ``rebuilt_from`` is the threshold of a discarded index, if another
+    threshold was requested.
     """
 
     stopping: Callable[[], bool] = field(default=lambda: False, compare=False)
@@ -143,10 +143,10 @@ async def catch_up(
     batch: int = _BATCH,
     watch: Grouping | None = None,
 ) -> Grouping:
-    """Group every page that has come, changed or gone since the last time; return ``watch``.
+    """Group all pages that are new, changed or gone since the last call; return ``watch``.
 
-    Another ``threshold`` (0 to 1) than the index's builds it anew; None keeps it, or takes
-    :data:`THRESHOLD`.
+    A ``threshold`` (0 to 1) other than the index's rebuilds it. None keeps the index's threshold,
+    or :data:`THRESHOLD` for a new index.
 
     Raises:
         StoreError: the store cannot be written.
@@ -233,7 +233,7 @@ _DAY_S = 86_400.0
 
 
 def retention_of(store: StoreSettings) -> Retention:
-    """Return the retention of the settings, in which 0 stands for no limit."""
+    """Return the retention of the settings, where 0 means no limit."""
     return Retention(
         bodies_per_page=store.bodies_per_page,
         body_age_s=store.body_age_days * _DAY_S,
@@ -250,17 +250,17 @@ def _age_s(days: float) -> float:
     return days * _DAY_S or inf
 
 
-# -- the time of the runs before ---------------------------------------------
+# -- the clock of earlier runs ----------------------------------------------------
 
 #: Smaller corrections of the clock are usual.
 _LOGGED_FROM_S: Final = 60.0
 
 
 async def resumed(database: Database, clock: Clock) -> bool:
-    """Continue from the store's last time, if the machine's clock was set back a little since.
+    """Continue from the store's last time if the machine's clock is slightly behind it.
 
-    If it is more than an hour back, that time was wrong: what rests on it is dated now. Return
-    whether the last run was killed.
+    If the clock is more than an hour behind, the last time was wrong, and later times are set to
+    now. Return whether the last run was killed.
     """
     last, now = await hosts.last_exchange_at(database.reader), clock.now()
     if last is not None and last - now > STEP_S:
@@ -269,9 +269,9 @@ async def resumed(database: Database, clock: Clock) -> bool:
         clock.go_on_from(last)
     if last is not None and last - now > _LOGGED_FROM_S:
         what = (
-            "that clock was wrong, and its times to come count as now"
+            "that clock was wrong, and its later times are set to now"
             if last - now > STEP_S
-            else "the time goes on from there, 1 % slower until both agree"
+            else "Freshet's clock runs 1 % slower until both agree"
         )
         log.warning(
             "%s was last written at %s, %s ahead of this machine's clock: %s",
@@ -285,10 +285,10 @@ async def resumed(database: Database, clock: Clock) -> bool:
 
 
 async def keep_to(database: Database, shard: RunShard | None, until: AsyncExitStack) -> None:
-    """Become the only one who may write the store of a shard, ``until`` the store is closed.
+    """Take the lease of a shard's store ``until`` the store is closed.
 
     Raises:
-        StoreError: it is another shard's, or a shard's and ``shard`` is None.
+        StoreError: the store belongs to another shard, or to a shard while ``shard`` is None.
     """
     leased = await database.write(lease_of)
     number = None if shard is None else shard.number
@@ -302,7 +302,7 @@ async def keep_to(database: Database, shard: RunShard | None, until: AsyncExitSt
 
 # -- formats of versioned bytes ----------------------------------------------
 
-#: The oldest and the newest format that is read.
+#: The oldest and newest formats that can be read.
 _READ: dict[VersionedData, tuple[int, int]] = {
     "sketches": (sketch.PLAIN_VERSION, sketch.VERSION),
     "memories": (history.VERSION, history.VERSION),
@@ -311,17 +311,17 @@ _READ: dict[VersionedData, tuple[int, int]] = {
 
 
 async def require_readable(connection: aiosqlite.Connection, path: Path) -> None:
-    """Refuse a store whose pages this program cannot compare.
+    """Raise an error for a store whose pages this version cannot compare.
 
     Raises:
-        StoreError: its sketches, memories or block pages are of another format.
+        StoreError: its sketches, memories or block pages have another format.
     """
     for what, (oldest, newest) in _READ.items():
         for found in await formats(connection, what):
             if found < oldest:
                 raise StoreError(
                     f"{path}: its {what} are of format {found}, older than the {oldest} that this "
-                    "Freshet reads; crawl into a new file (--db), this one can still be read"
+                    f"Freshet reads; crawl into a new file (--db), this one can still be read"
                 )
             if found > newest:
                 raise StoreError(

@@ -1,4 +1,4 @@
-"""The wiring of the crawler's parts for a crawl, a daemon or a replay."""
+"""Builds the parts of a crawl, a daemon or a replay, and connects them."""
 
 from __future__ import annotations
 
@@ -88,26 +88,26 @@ _DESCRIBED: Final[dict[str, Any]] = {
 
 
 class _OpenAgenda(Agenda, Protocol):
-    """An agenda that reads the store when it is opened."""
+    """A crawl queue that reads the store when it is opened."""
 
     async def open(self) -> None:
-        """Read the store; called once, before anything else."""
+        """Read the store; call this once, before any other method."""
 
 
 class RunIndex(Recording):
-    """An index of pages by their text, in a run: it follows each visit; by itself there is none."""
+    """The text index of a run, updated by each visit; the base class is no index."""
 
-    #: Whether it wants the words of captures.
+    #: Whether it needs the text of captures.
     exists: bool = False
 
     def lines(self, title: str | None, texts: Sequence[str], kinds: Sequence[str]) -> str:
-        """Return the words of a capture, as :meth:`Indexed.lines`; called if it exists."""
+        """Return the text of a capture, as :meth:`Indexed.lines`; called only if it exists."""
         raise NotImplementedError
 
     async def keep_up(
         self, database: Database, parser: Parser, settings: Settings, now: float
     ) -> None:
-        """Index what the index lacks; called now and then, and at the end of a crawl.
+        """Index the pages that the index lacks; called at intervals, and at the end of a crawl.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -115,27 +115,27 @@ class RunIndex(Recording):
 
 
 class Indexing(Indexed, Protocol):
-    """An index of pages by their text (entry points ``INDEXES``): a module, or an object."""
+    """A text index of pages (entry points ``INDEXES``): a module or object with these functions."""
 
     def prepare(self, path: Path, settings: Settings) -> None:
-        """Make the index of a store where the settings want one; a verb that writes begins so."""
+        """Create a store's index if the settings ask for one; verbs that write call it first."""
 
     async def open_index(self, database: Database, settings: Settings) -> RunIndex:
-        """Make, delete or keep the index of a store, as the settings say; return it for a run.
+        """Create, delete or keep the index of a store, as the settings ask; return it for a run.
 
         Raises:
-            UsageError: the settings cannot be obeyed.
+            UsageError: the settings cannot be applied.
             StoreError: the store cannot be written.
         """
 
 
 def indexing() -> Indexing | None:
-    """Return the index that an extension keeps, if there is one."""
+    """Return the index extension, or None."""
     return next(iter(loaded(INDEXES).values()), None)
 
 
 async def open_index(database: Database, settings: Settings) -> RunIndex:
-    """Return the index of a store for a run; raises as :meth:`Indexing.open_index`."""
+    """Return the index of a store for a run; raise as :meth:`Indexing.open_index`."""
     found = indexing()
     return RunIndex() if found is None else await found.open_index(database, settings)
 
@@ -144,19 +144,18 @@ class OwnPages(Protocol):
     """A shard, which visits a part of the pages."""
 
     def is_ours(self, at_origin: str, /) -> bool:
-        """Return whether it visits the pages of an origin."""
+        """Return whether this shard visits the pages of an origin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """Resources of a run; the owner opens and closes them.
 
-    A ``lasting`` run has no end. The ``archive``, if there is one, keeps all fetch results;
-    ``probes`` answers probes in a replay. The
-    last run ``was_killed``: its requests may have been under way until now. A run that is
-    ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages;
-    the ``shard`` which origins are its. The ``index`` is that of its words. The
-    ``layers`` stand around the fetcher, the innermost first.
+    A ``lasting`` run has no end. ``archive`` keeps all fetch results. ``probes`` answers probes in
+    a replay. ``was_killed``: requests of the last run may have been in progress until now. An
+    ``embedded`` run leaves the signals of the host program untouched. ``has_room`` tests the page
+    limits of sites, ``shard`` which origins belong to it. ``index`` is the text index. ``layers``
+    wrap the fetcher, the innermost first.
     """
 
     settings: Settings
@@ -181,13 +180,13 @@ class RunContext:
 class Assembly(WriterHost):
     """The parts of one invocation.
 
-    A redirect seen in the run is taken to hold for ``alias_age_s``.
+    A redirect seen in the run is trusted for ``alias_age_s``.
 
     Attributes:
         frontier: chooses the next request.
-        admission: chooses the URLs that are crawled.
+        admission: chooses the URLs to crawl.
         robots: the robots cache.
-        writer: takes entries, and commits them in batches.
+        writer: accepts entries, and commits them in batches.
     """
 
     def __init__(
@@ -253,10 +252,10 @@ class Assembly(WriterHost):
         self._pipeline = self._stages()
         self.writer = Writer(context.database, self._tables, self, batch=settings.store.batch)
 
-    # -- what the writer asks for (:class:`WriterHost`)
+    # -- callbacks of the writer (:class:`WriterHost`)
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """Tell the pool first, and then all others."""
+        """Notify the pool first, then the supervisor."""
         if self._pool is not None:
             self._pool.acknowledged(batch)
         self._supervisor.committed(batch)
@@ -267,7 +266,7 @@ class Assembly(WriterHost):
             await secure(self._context.archive.flush)
 
     async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do some work on the store as the supervisor says."""
+        """Do some work on the store, with the supervisor's handling of outages."""
         return await self._supervisor.endure(work)
 
     @property
@@ -276,7 +275,7 @@ class Assembly(WriterHost):
         return self._context
 
     def _requisites(self, agenda: _OpenAgenda) -> Requisites | None:
-        """Return the agenda of what archived pages need, around that of the pages."""
+        """Return the queue of the resources that archived pages need, around the queue of pages."""
         context, said = self._context, self._context.settings.archive
         if context.archive is None or not said.requisites:
             return None
@@ -297,22 +296,22 @@ class Assembly(WriterHost):
         )
 
     def counted_requisites(self) -> dict[str, int] | None:
-        """Return how many requisites ended how, None where none are fetched."""
+        """Return the counts of fetched resources by outcome, or None if none are fetched."""
         return None if self.requisites is None else self.requisites.counted()
 
     async def refused(self, urls: Collection[str]) -> Collection[str]:
-        """Return those of some URLs that the user refuses."""
+        """Return the URLs that the user refuses."""
         return await pages.refused(self._context.database.reader, urls)
 
     async def hosts_of(self, origins: Collection[str]) -> Sequence[Host]:
-        """Return the hosts of origins, which are made if they are missing."""
+        """Return the hosts of origins; missing ones are created."""
         database = self._context.database
         making = partial(database.write, partial(hosts.ensure, origins=origins))
         ids = await self.endure(making)
         return await hosts.load(database.reader, list(ids.values()))
 
     def _stages(self) -> Pipeline:
-        """Wire the stages of a visit."""
+        """Build the stages of a visit."""
         context, settings = self._context, self._context.settings
         past, complaints = self._past, Complaints()
         limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
@@ -365,7 +364,7 @@ class Assembly(WriterHost):
         )
 
     def _around_the_fetcher(self) -> Iterator[OuterFetcher]:
-        """Yield the fetchers of extensions, each around the one before."""
+        """Yield the fetchers of extensions, each around the previous one."""
         context, archive, rules = self._context, self._context.archive, _LoadRules(self)
         fetcher: Fetcher = context.fetcher
         for layer in context.layers:
@@ -375,7 +374,7 @@ class Assembly(WriterHost):
             fetcher = outer
 
     def allows(self, url: str) -> bool | None:
-        """Return whether a rendered page may request a URL; None: its robots.txt is not known."""
+        """Return whether a rendered page may request a URL; None if its robots.txt is unknown."""
         host = self.frontier.host_of(str(origin(url)))
         if self._is_never(url):
             return False
@@ -386,10 +385,10 @@ class Assembly(WriterHost):
     def obey(self, settings: Settings) -> None:
         """Apply the politeness, selectors and rules of these settings from now on.
 
-        Scopes are those of the seeds that are set next.
+        Scopes apply to the seeds that are set next.
 
         Raises:
-            CrawlError: a selector is not valid, or a browser is missing; all stays as it was.
+            CrawlError: a selector is invalid, or a browser is missing; nothing has changed.
         """
         require_fetchers(settings)
         self._context.parser.hints = selector_hints(settings)
@@ -451,7 +450,7 @@ class Assembly(WriterHost):
     async def ask_schemes(self, seeding: Seeding) -> None:
         """Queue robots.txt requests to hosts whose answer decides the scheme of seeds.
 
-        The hosts' rows are written before the writer starts, which is the only writer then.
+        The rows of the hosts are written before the writer starts, so this is the only writer.
         """
         origins = seeding.open_origins()
         if not origins:
@@ -462,7 +461,7 @@ class Assembly(WriterHost):
             self.frontier.ask_robots(host.host_id)
 
     async def note_network(self) -> None:
-        """Write into the run since when no host can be reached, or that hosts can be again."""
+        """Record in the run since when no host answers, or that hosts answer again."""
         since = None if self._pool is None else self._pool.no_network_since
         if since != self._no_network_since:
             database, run_id = self._context.database, self._context.run_id
@@ -474,7 +473,7 @@ class Assembly(WriterHost):
         return await self.beside_writer(lambda: self._feed(pool, seeding, time_limit_s))
 
     async def beside_writer(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do some work that submits entries; all of them are committed when this returns.
+        """Do some work that submits entries; all are committed when this returns.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -494,7 +493,7 @@ class Assembly(WriterHost):
         settled = []
         for note in seeding.decided(self._context.clock.now()):
             settled.append(note)
-            # Others have a turn between.
+            # Give other tasks a turn.
             await asyncio.sleep(0)
         await self._agenda.open()
         for note in settled:
@@ -503,7 +502,7 @@ class Assembly(WriterHost):
 
 
 class _LoadRules:
-    """The rules for the requests that rendered pages make: those of the run."""
+    """The run's rules for the requests of rendered pages."""
 
     def __init__(self, of: Assembly) -> None:
         self.agent_token = of.agent_token
@@ -519,9 +518,9 @@ class _LoadRules:
 
 @contextmanager
 def stopping_on_signals(pool: FetchPool, context: RunContext) -> Iterator[None]:
-    """Drain at the first SIGINT or SIGTERM, cancel requests in flight at the second.
+    """Drain at the first SIGINT or SIGTERM, cancel requests in progress at the second.
 
-    It is not nested: the end of the inner one would end both.
+    Do not nest it: the end of the inner block would end both.
     """
     if context.embedded:
         yield
@@ -537,7 +536,7 @@ def stopping_on_signals(pool: FetchPool, context: RunContext) -> Iterator[None]:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the error to report: the first; the others have the same cause."""
+    """Return the error to report: the first one, because the others have the same cause."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -554,7 +553,7 @@ async def archiving(
     lasting: bool,
     closed_by: AsyncExitStack,
 ) -> ArchiveWriter | None:
-    """Open the archive of the settings, if they name one, for a run begun at ``began_at``.
+    """Open the archive of the settings, if any, for a run begun at ``began_at``.
 
     Raises:
         CrawlError: the archive cannot be written, or another process writes it.

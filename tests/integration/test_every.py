@@ -60,4 +60,4 @@ async def test_pages_that_want_more_than_the_budget_share_it_and_it_is_said(
     visits = [url for _, url in stage.server.asked[seen:]]
     assert len(visits) >= 400
     (said,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("every: ")]
-    assert "that is more than the budget: they come first, later than asked for" in said
+    assert "that is more than the budget: they are visited first but late" in said

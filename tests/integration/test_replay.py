@@ -182,6 +182,6 @@ async def test_a_replay_does_not_mix_with_another_crawl(tmp_path: Path) -> None:
         await crawl(quick(), other, watch=unwatched)
     with (
         closing(Archives([folder], tmp_path / "order", quick(), _untold)) as archives,
-        pytest.raises(CrawlError, match=r"other\.db: holds other pages than these archives"),
+        pytest.raises(CrawlError, match=r"other\.db: has pages of other archives"),
     ):
         await replay(quick(), tmp_path / "other.db", archives.runs())

@@ -131,7 +131,7 @@ def test_after_rereading_only_what_truly_changed_is_reported(
     assert sum("of still this is section" in each for each in words) == 1
     assert sum("this is section" in each for each in words) == others
     shown = freshet("rereduce", "--db", db).stdout
-    assert f"0 pages of {len(NAMES)} read again" in shown
+    assert f"0 pages of {len(NAMES)} extracted again" in shown
     assert "1 page not extracted (1 without a stored body, 0 unreadable)" in shown
     visited.edits["/edited"] = "As never before."
     at = visited.clock.now() + 1.0

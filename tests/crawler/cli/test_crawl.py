@@ -129,7 +129,7 @@ async def test_a_bound_that_holds_something_back_is_one_line_and_counted(tmp_pat
             f"{web.origin('h')}/", "--db", db, *LOCAL, "--max-pages", "1", "--log-format", "console"
         )
     assert code == 0
-    (line,) = [each for each in stderr.splitlines() if "a bound is met" in each]
+    (line,) = [each for each in stderr.splitlines() if "a limit is reached" in each]
     assert f"sitemaps that a robots.txt names ({web.origin('h')})" in line
     status = await asyncio.to_thread(as_json, "status", "--db", db)
     assert status["bounds"] == {"sitemaps that a robots.txt names": 3}
@@ -254,7 +254,7 @@ async def test_a_crawl_that_has_no_page_fails(tmp_path: Path) -> None:
     code, stdout, stderr = await finished(site, "--db", str(tmp_path / "a.db"), "--json", *LOCAL)
     assert (code, json.loads(stdout)["errors"]) == (1, 1)
     bound, line = stderr.splitlines()
-    assert "a bound is met: ports of other services" in bound
+    assert "a limit is reached: ports of other services" in bound
     assert "no page could be fetched" in line
 
 

@@ -153,8 +153,8 @@ async def test_a_page_that_was_found_and_not_fetched_yet(store: SmallStore) -> N
         "Without a copy, the value of a visit is its importance times the days of waiting" in text
     )
     assert text.endswith(
-        "Under 24 requests a day it is not visited now: other pages change more for what a visit "
-        "costs. A spot check may visit it."
+        "With 24 requests a day it is not visited now: other pages change more for the cost of a "
+        "visit. A spot check may visit it."
     )
 
 

@@ -259,7 +259,7 @@ async def test_where_no_file_can_be_made_sites_learn_in_memory(
     monkeypatch.setenv("TMPDIR", "/nowhere")
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     assert_same(known(await learnt(database, anew=True)), expected)
-    assert "stays in memory until the next snapshot" in caplog.text
+    assert "stay in memory until the next snapshot" in caplog.text
 
 
 async def test_a_state_that_goes_on_is_that_which_was_written(database: Database) -> None:
