@@ -2,7 +2,7 @@
 
 
 class ConfigError(ValueError):
-    """The configuration cannot be used; the message is one line, whatever it quotes."""
+    """The configuration is invalid; the message is one line, even if it quotes several."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))

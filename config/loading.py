@@ -1,8 +1,8 @@
-"""Loading of settings from several sources, with their origins.
+"""Loading of settings from several sources, with the origin of each value.
 
-From the strongest to the weakest: command line, environment (``FRESHET_GROUP__KEY``), the named
-file or ``./freshet.toml``, the user's own file, ``defaults.toml``. A setting is taken whole from
-the strongest source that has it.
+In order of precedence: command line, environment (``FRESHET_GROUP__KEY``), the file given or
+``./freshet.toml``, the user-wide file, ``defaults.toml``. Each setting is taken as a whole from the
+first source that has it.
 """
 
 import os
@@ -23,17 +23,17 @@ from freshet.config.settings import GROUPS, Settings, SettingsGroup, SiteSetting
 from freshet.config.sites import incomplete
 from freshet.entry_points import folder, loaded
 
-#: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
-#: ``environment NAME``, ``command line`` or, of a program, ``settings``.
+#: The origin of each setting (``group.key``): ``default``, ``file PATH``, ``environment NAME``,
+#: ``command line`` or, for a program, ``settings``.
 Origins: TypeAlias = Mapping[str, str]
 
 _PREFIX = "FRESHET_"
 _LONGEST_VALUE = 60
 _MAX_BYTES = 1 << 20
-#: A dotted key costs the parser the square of its parts.
+#: The parser takes quadratic time in the parts of a dotted key.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){32}""")
 _SITES: Final = "sites"
-#: Settings that there were, and what took their place: a setting, or a rule.
+#: Former settings, with their new names.
 _RENAMED: Final = {
     "crawl.exchanges": "crawl.concurrent_requests",
     "daemon.least_discovery": "daemon.min_discovery",
@@ -50,13 +50,13 @@ _DELETED: Final = {
     "politeness.forbidden_burst": "the delay doubles after each five 403 responses in a row",
     "store.zstd_level": "bodies are stored at zstd's level 3",
 }
-#: Settings whose values are not quoted in errors, beside lists of tables: they may hold secrets.
+#: Settings that errors do not quote, besides lists of tables, because they may be secret.
 _NOT_QUOTED: Final = frozenset({"operation.token"})
 
 
 @cache
 def _lists() -> Mapping[str, Collection[str]]:
-    """Return the settings that are lists of tables, with the keys of these."""
+    """Return the settings that are lists of tables, with the keys of their tables."""
     groups = {name: field.annotation for name, field in settings_model().model_fields.items()}
     found = {
         f"{name}.{key}": list(table.model_fields)
@@ -69,7 +69,7 @@ def _lists() -> Mapping[str, Collection[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A value as a source gives it."""
+    """A value as given by a source."""
 
     value: object
     origin: str
@@ -83,9 +83,9 @@ def load(
 ) -> tuple[Settings, Origins]:
     """Read the settings from all their sources.
 
-    ``file`` is the requested one; without it ``./freshet.toml`` is read where it exists. The
-    user's own file is read below either. ``overrides`` are the values of ``origin`` by dotted
-    name. Raises :class:`ConfigError`.
+    ``file`` is the requested one; without it, ``./freshet.toml`` is read if it exists. Both
+    override the user-wide file. ``overrides`` are the values of ``origin`` by dotted name. Raises
+    :class:`ConfigError`.
     """
     files_read = [each for each in (users_file(), HERE) if each is not None and _is_there(each)]
     if file is not None:
@@ -97,7 +97,7 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class SettingsSource:
-    """The file and the options from which a program has its settings, to read them again."""
+    """The file and options of a program's settings, to read them again."""
 
     config: Path | None
     overrides: Mapping[str, object]
@@ -109,16 +109,16 @@ class SettingsSource:
         return self.config or next(iter(others), HERE)
 
     def read(self) -> tuple[Settings, Origins]:
-        """Read the settings as they are now. Raises :class:`ConfigError`."""
+        """Read the current settings; raise :class:`ConfigError`."""
         given = {name: value for name, value in self.overrides.items() if value is not None}
         return load(self.config, given)
 
 
 def recorded(said: Mapping[str, object]) -> Settings:
-    """Return the settings that a run recorded, perhaps with other extensions than there are now.
+    """Return the settings that a run recorded, possibly with other extensions than now.
 
     Raises:
-        ValidationError: they are those of a version with other settings.
+        ValidationError: a version with other settings recorded them.
     """
     model = settings_model()
     defaults = tomllib.loads(defaults_text())
@@ -131,12 +131,12 @@ def recorded(said: Mapping[str, object]) -> Settings:
 
 
 def check(text: str, file: Path) -> None:
-    """Raise :class:`ConfigError` where the text would not do as a settings file by itself."""
+    """Raise :class:`ConfigError` if the text is not a valid settings file."""
     _validated(_laid_over(_read(text.encode(), f"file {file}")))
 
 
 def _laid_over(*layers: _Layer) -> _Layer:
-    """Return the defaults under these layers, the strongest last."""
+    """Return the defaults, overridden by these layers; the last one has precedence."""
     given = _defaults()
     names = tuple(given)
     for layer in layers:
@@ -151,19 +151,19 @@ HERE: Final = Path("freshet.toml")
 
 
 def users_file() -> Path | None:
-    """Return the path of the user's own file, in the XDG directory; None for nobody's home."""
+    """Return the path of the user-wide file, in the XDG directory; None without a home."""
     home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if not home.is_absolute():  # the XDG specification says to ignore it then
         try:
             home = Path.home() / ".config"
         except RuntimeError:
-            # Containers may run as a user whom their system does not know.
+            # A container may run as a user that is unknown to its system.
             return None
     return home / "freshet" / "config.toml"
 
 
 def _is_there(path: Path) -> bool:
-    # A folder of another user is none of ours.
+    # Ignore the folder of another user.
     return os.access(path, os.F_OK) and path.is_file()
 
 
@@ -172,7 +172,7 @@ def _defaults() -> _Layer:
 
 
 def defaults_text() -> str:
-    """Return the defaults of all settings, those of extensions last, with their comments."""
+    """Return the text of all default settings with their comments, those of extensions last."""
     modules = ["freshet.config", *(kind.__module__ for kind in loaded(GROUPS).values())]
     folders = dict.fromkeys(map(folder, modules))
     return "\n".join((each / "defaults.toml").read_text(encoding="utf-8") for each in folders)
@@ -210,9 +210,9 @@ def _parsed(text: str) -> dict[str, object]:
 
 
 def _environment() -> _Layer:
-    """Return the variables that name a group or a key; others with our prefix are ignored.
+    """Return the variables that name a group or a key; others with the prefix are ignored.
 
-    The library ignores variables of unknown groups; here they are kept, to be refused.
+    The library ignores variables of unknown groups; here they are kept, and rejected later.
     """
     ours = [variable for variable in os.environ if variable.upper().startswith(_PREFIX)]
     names = {v.lower()[len(_PREFIX) :].replace("__", ".", 1): v for v in ours}
@@ -227,7 +227,7 @@ def _environment() -> _Layer:
 
 
 def _layer(tables: Mapping[str, object], origin: str) -> _Layer:
-    """Yield values by dotted name; a value in place of a table keeps its bare name."""
+    """Return the values by dotted name; a value in place of a table keeps its bare name."""
     values: dict[str, object] = {}
     for group, table in tables.items():
         if isinstance(table, Mapping):
@@ -238,10 +238,10 @@ def _layer(tables: Mapping[str, object], origin: str) -> _Layer:
 
 
 def _renamed(layer: _Layer) -> _Layer:
-    """Return a layer in which settings with former names have their new ones.
+    """Return a layer with former names of settings replaced by the new ones.
 
     Raises:
-        ConfigError: a setting has both.
+        ConfigError: a setting has both names.
     """
     found = dict(layer)
     for old in layer.keys() & _RENAMED.keys():
@@ -255,7 +255,7 @@ def _renamed(layer: _Layer) -> _Layer:
 
 
 def outdated(origins: Origins) -> Iterator[str]:
-    """Yield a line on each setting of a source that has another name now, or is none."""
+    """Yield a line on each given setting that was renamed or removed."""
     for old, new in _RENAMED.items():
         source, _, name = origins.get(new, "").rpartition(", as ")
         if name == old:
@@ -265,7 +265,7 @@ def outdated(origins: Origins) -> Iterator[str]:
 
 
 def _with_new_names(group: str, table: object) -> object:
-    """Return the settings of a group that a run recorded, under the names of today."""
+    """Return the settings of a group that a run recorded, under their current names."""
     if not isinstance(table, Mapping):
         return table
     named = {f"{group}.{key}": value for key, value in table.items()}
@@ -286,7 +286,7 @@ def _refuse_unknown(layer: _Layer, names: Collection[str]) -> None:
 
 
 def _nearest(name: str, names: Collection[str]) -> str:
-    """Point to the setting that was probably meant."""
+    """Return a hint to the setting that was probably meant."""
     if inside := [valid for valid in names if valid.startswith(f"{name}.")]:
         return f"it is a group, with settings such as {inside[0]}"
     key = name.rpartition(".")[2]
@@ -314,7 +314,7 @@ def _validated(given: _Layer) -> Settings:
 
 
 def _sentence(error: ValidationError, given: _Layer) -> str:
-    """Describe the first error in one line: its place, the fault, the accepted values."""
+    """Describe the first error in one line: the place, the fault, the accepted values."""
     first, *others = error.errors(include_url=False)
     depth = 1 if str(first["loc"][0]) in given else 2
     name = ".".join(str(part) for part in first["loc"][:depth])
@@ -325,7 +325,7 @@ def _sentence(error: ValidationError, given: _Layer) -> str:
         shown = name + "".join(inside)
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        # Groups have been looked at before: this is a key of a table in a list.
+        # Groups were checked before, so this is a key of a table in a list.
         near = get_close_matches(str(first["loc"][-1]), _lists()[name], n=1)
         message = "there is no such key" + (f"; did you mean {near[0]}?" if near else "")
     elif first["type"] == "model_type":

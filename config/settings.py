@@ -1,8 +1,7 @@
 """The settings: frozen, one group per concern, units in names, ranges checked.
 
-No default stands here: ``defaults.toml`` holds every value beside its reason, and a
-missing one is an error. Sizes are bytes, names end in their unit where there is one
-(``_s``, ``_days``, ``_bytes``).
+Defaults are only in ``defaults.toml``, each with its reason; a missing one is an error. Sizes are
+bytes. Names end in their unit, if they have one (``_s``, ``_days``, ``_bytes``).
 """
 
 import re
@@ -43,7 +42,7 @@ def _number(value: object) -> object:
 
 
 def _from_text(value: object) -> object:
-    """Parse a list or table in a text (environment, command line) as TOML."""
+    """Parse text of a list or table (environment, command line) as TOML."""
     if not isinstance(value, str):
         return value
     try:
@@ -53,7 +52,7 @@ def _from_text(value: object) -> object:
 
 
 def endpoint(value: str) -> tuple[str, int]:
-    """Return address and port of ``ADDRESS:PORT``; an IPv6 address stands in brackets."""
+    """Return the address and port of ``ADDRESS:PORT``; an IPv6 address is in brackets."""
     found = _ENDPOINT.fullmatch(value)
     if found is None or int(found["port"]) > 65_535:
         raise ValueError("input should be ADDRESS:PORT, such as 127.0.0.1:9464 or [::1]:9464")
@@ -62,7 +61,7 @@ def endpoint(value: str) -> tuple[str, int]:
 
 
 def _time_zone(value: str) -> str:
-    if value == "UTC":  # known without the data base of time zones, which not all machines have
+    if value == "UTC":  # known without the time zone database, which some machines lack
         return value
     try:
         ZoneInfo(value)
@@ -92,7 +91,7 @@ def masked(text: str) -> str:
 Number = BeforeValidator(_number)
 Text = BeforeValidator(_from_text)
 
-#: Far more than anybody needs, and still an integer of SQLite, also with something added.
+#: More than anyone needs, and still an SQLite integer after an addition.
 _MOST = 10**15
 Count = Annotated[int, Number, Field(ge=0, le=_MOST)]
 Positive = Annotated[int, Number, Field(ge=1, le=_MOST)]
@@ -111,7 +110,7 @@ Networks = Annotated[
     Text,
 ]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
-#: A secret, shown masked; ``env:NAME`` and ``file:PATH`` name its source.
+#: A secret, displayed masked; ``env:NAME`` and ``file:PATH`` name its source.
 Secret = Annotated[
     SecretStr, Field(min_length=1), PlainSerializer(shown, return_type=str, when_used="json")
 ]
@@ -121,7 +120,7 @@ Addresses = Annotated[
 
 
 def _at_least(name: str) -> AfterValidator:
-    """Refuse a value below that of an earlier key of its group."""
+    """Return a validator that refuses a value below that of an earlier key in the group."""
 
     def check_it(value: float, info: ValidationInfo) -> float:
         least = info.data.get(name)
@@ -133,7 +132,7 @@ def _at_least(name: str) -> AfterValidator:
 
 
 def _zero_or(least: float, zero: str, unit: str = "") -> AfterValidator:
-    """Refuse a value between 0, which means ``zero``, and the least."""
+    """Return a validator that refuses a value between 0, which means ``zero``, and the least."""
 
     def check_it(value: float) -> float:
         if 0 < value < least:
@@ -144,7 +143,7 @@ def _zero_or(least: float, zero: str, unit: str = "") -> AfterValidator:
 
 
 def like(pattern: str, form: str) -> AfterValidator:
-    """Refuse a text that is not of this ``form``, in words, nor of the pattern."""
+    """Return a validator that refuses text without this pattern; ``form`` describes it."""
 
     def check_it(value: str) -> str:
         if not re.fullmatch(pattern, value):
@@ -159,17 +158,17 @@ class SettingsGroup(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    #: Whether a running daemon takes over another value.
+    #: Whether a running daemon applies a new value.
     RELOADED: ClassVar[bool] = False
-    #: Keys that hold a list of tables, with the type of these; errors quote none of their values.
+    #: Keys that hold a list of tables, with their type; errors do not quote their values.
     LISTS: ClassVar[Mapping[str, type["SettingsGroup"]]] = {}
 
     def at(self, url: str) -> Iterable[tuple[str, object]]:
-        """Return the keys that say something of the page at a URL, each with what holds there."""
+        """Return the keys that affect the page at a URL, each with its value there."""
         return ()
 
     def silent(self) -> Self:
-        """Return settings by which nobody is told anything."""
+        """Return the settings without any alerts."""
         return self
 
 
@@ -193,7 +192,7 @@ class Operation(SettingsGroup):
 
     @property
     def endpoint(self) -> tuple[str, int] | None:
-        """Return address and port to listen on; None: nowhere."""
+        """The address and port to listen on, or None."""
         return endpoint(self.listen) if self.listen else None
 
     @check("listen")
@@ -205,12 +204,12 @@ class Operation(SettingsGroup):
         if not ip_address(address).is_loopback and not info.data.get("token"):
             raise ValueError(
                 "input should be a loopback address such as 127.0.0.1:9464; for others set "
-                "operation.token, too: who asks must know it (docs/guide/operate.md)"
+                "operation.token as well: clients must send it (docs/guide/operate.md)"
             )
         return value
 
 
-#: Both stand in a comment of the user agent: no parentheses, no white space.
+#: Both are in a comment of the user agent, which allows no parentheses and no white space.
 _CONTACT = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*|mailto:[!-'*-?A-~]+@[!-'*-?A-~]+")
 _MAIL = re.compile(r"[A-Za-z0-9.!$&'*+=_~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
@@ -230,16 +229,16 @@ def contact(value: str) -> str:
 _PRODUCT = like(r"[A-Za-z_-]+", "consist of letters, _ and - (RFC 9309, section 2.2.1)")
 _HEADER_TEXT = like(r"[ -~]*", "be printable ASCII: it is sent in a header")
 
-#: A capture may be withdrawn, and the page then stands as before it.
+#: A capture may be withdrawn; then the previous one counts again.
 LEAST_SKETCHES = 3
-#: Time during which alerts on a corrected observation are withdrawn.
+#: Days during which alerts on a corrected observation are withdrawn.
 LEAST_ALERT_DAYS = 30
 
 
 _ScopeKind = Literal["host", "domain", "prefix", "list"]
 
 
-#: What may be done with pages (:mod:`freshet.crawler.robots.preferences`).
+#: Uses of pages (:mod:`freshet.crawler.robots.preferences`).
 Purposes = Annotated[
     tuple[Literal["search", "ai-input", "ai-train", "tdm", "images-ai", "snippet", "archive"], ...],
     Text,
@@ -247,7 +246,7 @@ Purposes = Annotated[
 
 
 class Crawl(SettingsGroup):
-    """One run: the crawler's identity, its extent, and its end."""
+    """One run: the crawler's identity, extent and end."""
 
     product: Annotated[str, _PRODUCT]
     contact: Annotated[str, AfterValidator(contact)]
@@ -303,7 +302,7 @@ RenderWait = Annotated[float, Number, Field(gt=0)] | Annotated[str, Field(min_le
 
 
 class _NetworkSettings(SettingsGroup):
-    """Addresses that may be contacted, and name resolution."""
+    """Addresses that may be requested, and name resolution."""
 
     allow_private_addresses: bool
     allow_networks: Networks
@@ -311,7 +310,7 @@ class _NetworkSettings(SettingsGroup):
 
 
 class Robots(SettingsGroup):
-    """robots.txt (RFC 9309); its bounds are the RFC's."""
+    """robots.txt; the limits are those of RFC 9309."""
 
     max_age_s: Annotated[float, Number, Field(ge=0, le=86_400)]
     stale_max_age_s: Seconds
@@ -321,7 +320,7 @@ class Robots(SettingsGroup):
 
 
 class Sitemaps(SettingsGroup):
-    """Bounds of a sitemap."""
+    """Limits of a sitemap."""
 
     max_bytes: Positive
     max_entries: Positive
@@ -335,7 +334,7 @@ class _SignalSettings(SettingsGroup):
 
 
 class Traps(SettingsGroup):
-    """Bounds for URLs that a site makes up without end."""
+    """Limits for URLs that a site generates without end."""
 
     max_url_length: Positive
     max_path_segments: Positive
@@ -350,7 +349,7 @@ class Traps(SettingsGroup):
     min_copy_pairs: Count
 
 
-#: Kinds of change that count.
+#: Kinds of difference that count as a change.
 Counts = Annotated[
     tuple[Literal["words", "links", "images", "state", "order", "layout"], ...],
     Text,
@@ -378,7 +377,7 @@ class Ephemeral(SettingsGroup):
 
 
 class DaemonSettings(SettingsGroup):
-    """Budget and policy of a daemon; the command line has options for these, too."""
+    """Budget and policy of a daemon; the command line has options for these as well."""
 
     RELOADED: ClassVar = True
 
@@ -393,7 +392,7 @@ class DaemonSettings(SettingsGroup):
 
 
 class Parse(SettingsGroup):
-    """Limits of work per page."""
+    """Limits of the work per page."""
 
     time_limit_s: PositiveSeconds
     max_links: Positive
@@ -414,7 +413,7 @@ class StoreSettings(SettingsGroup):
 
 
 class _ArchiveSettings(SettingsGroup):
-    """WARC files of all requests and responses; an empty ``dir``: none."""
+    """WARC files of all requests and responses; an empty ``dir`` means none."""
 
     dir: str
     requisites: bool
@@ -429,7 +428,7 @@ _SITE = like(
     "be a host (example.org), a domain (*.example.org), the beginning of a URL "
     "(example.org/news/*), or a path on any host (/tag/*)",
 )
-#: The name of a field of a request (RFC 9110, section 5.6.2).
+#: The name of a request header (RFC 9110, section 5.6.2).
 _FIELD = like(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "be the name of a header, such as X-Api-Key")
 Headers = Annotated[Mapping[Annotated[str, _FIELD], Secret], Text]
 _HOURS = like(
@@ -448,7 +447,7 @@ _INTERVAL = re.compile(
     r"(?:(m|min|minute|minutes)|(h|hour|hours)|(d|day|days)|(w|week|weeks))"
 )
 _UNIT_DAYS = (1 / 1_440, 1 / 24, 1.0, 7.0)
-#: Visits are planned to the minute, and nobody waits for ten years.
+#: Visits are planned to the minute; more than ten years is not useful.
 _LEAST_DAYS, _MOST_DAYS = 1 / 1_440, 3_650.0
 
 
@@ -476,10 +475,10 @@ def _interval(value: object) -> object:
 
 
 class SiteSettings(SettingsGroup):
-    """``[[sites]]``: what differs at the pages that match; None is not set."""
+    """``[[sites]]``: settings for the pages that match; None is not set."""
 
     match: Annotated[str, _SITE]
-    # Of whole hosts.
+    # Keys of whole hosts.
     delay_s: Seconds | None = None
     connections_per_host: Positive | None = None
     active_hours: Annotated[str, _HOURS] | None = None
@@ -495,7 +494,7 @@ class SiteSettings(SettingsGroup):
     client_certificate: Path | None = None
     client_key: Path | None = None
     sign: bool | None = None
-    # Of pages.
+    # Keys of pages.
     scope: _ScopeKind | None = None
     max_depth: Count | None = None
     max_pages: Count | None = None
@@ -507,7 +506,7 @@ class SiteSettings(SettingsGroup):
     render_wait: RenderWait | None = None
     importance: Annotated[float, Number, Field(ge=0)] | None = None
     every: Annotated[str, BeforeValidator(_interval)] | None = None
-    # Both are that of ``every``, where it is set.
+    # ``every``, if set, sets both.
     least_days: Annotated[Seconds | None, Field(validate_default=True)] = None
     most_days: Annotated[
         Annotated[PositiveSeconds, _at_least("least_days")] | None, Field(validate_default=True)
@@ -521,7 +520,7 @@ class SiteSettings(SettingsGroup):
     def _is_of_a_host(cls, value: object, info: ValidationInfo) -> object:
         if value is not None and "/" in info.data.get("match", "").rpartition("://")[2]:
             raise ValueError(
-                "input should be left out where match has a path: it is of whole hosts"
+                "input should be left out if match has a path: it applies to whole hosts"
             )
         return value
 
@@ -532,21 +531,21 @@ class SiteSettings(SettingsGroup):
             return value
         days = interval_days(said)
         if value not in (None, days):
-            raise ValueError("input should be left out where every is given")
+            raise ValueError("input should be left out if every is given")
         return days
 
     @check("half_life_hours")
     @classmethod
     def _is_of_a_source(cls, value: float | None, info: ValidationInfo) -> float | None:
         if value is not None and info.data.get("ephemeral") is False:
-            raise ValueError("input should be left out where ephemeral is false")
+            raise ValueError("input should be left out if ephemeral is false")
         return value
 
 
 class Settings(BaseSettings):
-    """Every setting of the core; the order of the groups follows a page through it.
+    """All settings of the core; the groups are in the order in which a page passes them.
 
-    Those of a run are of a subclass with the groups of the extensions: :func:`settings_model`.
+    The settings of a run are of a subclass with the groups of extensions: :func:`settings_model`.
     """
 
     model_config = SettingsConfigDict(
@@ -555,11 +554,11 @@ class Settings(BaseSettings):
         env_prefix="FRESHET_",
         env_nested_delimiter="__",
         env_nested_max_split=1,
-        # The fields read text themselves, in the syntax of the file.
+        # The fields parse text themselves, in TOML.
         enable_decoding=False,
     )
 
-    # No part of what a run records of its settings: a store may be moved.
+    # A run does not record it, because a store may be moved.
     db: Annotated[Path, Field(exclude=True)]
     sites: Annotated[tuple[SiteSettings, ...], Text]
     crawl: Crawl
@@ -588,7 +587,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Use arguments only: ``freshet.config.loading`` merges the sources.
 
-        It remembers where each value came from, which the library does not.
+        It records the origin of each value, which the library does not.
         """
         return (init_settings,)
 
@@ -597,26 +596,26 @@ class Settings(BaseSettings):
         return next(value for _, value in self if isinstance(value, kind))
 
     def groups(self) -> dict[str, SettingsGroup]:
-        """Return all groups by their names."""
+        """Return all groups by name."""
         return {name: value for name, value in self if isinstance(value, SettingsGroup)}
 
     def silent(self) -> Self:
-        """Return settings by which nobody is told anything."""
+        """Return the settings without any alerts."""
         return self.model_copy(update={name: it.silent() for name, it in self.groups().items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the groups: the class is made anew by whoever reads them."""
+        """Pickle the groups only: the reader creates the class again."""
         return _of_groups, (dict(self),)
 
 
 #: Entry points that add groups: a :class:`SettingsGroup` by the name of its table. The folder of
-#: its module holds its defaults, in a ``defaults.toml``.
+#: its module has the defaults in ``defaults.toml``.
 GROUPS: Final = "freshet.settings"
 
 
 @cache
 def settings_model() -> type[Settings]:
-    """Return the settings with the groups of all extensions."""
+    """Return the settings class with the groups of all extensions."""
     added: dict[str, Any] = {name: (kind, ...) for name, kind in loaded(GROUPS).items()}
     return create_model("Settings", __base__=Settings, __module__=__name__, **added)
 

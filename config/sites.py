@@ -1,10 +1,10 @@
-"""Settings by URL: of the tables ``[[sites]]`` that match, the nearest that sets a key counts.
+"""Settings by URL: of the ``[[sites]]`` tables that set a key, the most specific match wins.
 
-A table matches a host (``example.org``: any scheme and port, and a leading ``www.``), a domain
-(``*.example.org``: the host and all below it), the URLs of these with a path
-(``example.org/news/*``), or a path on any host (``/tag/*``); in paths ``*`` stands for anything.
-A host is nearer than a domain, a longer domain than a shorter one, and then a longer path than a
-shorter one or none; of two alike the first.
+A table matches a host (``example.org``: any scheme and port, with or without ``www.``), a domain
+(``*.example.org``: the host and all its subdomains), the URLs of these with a path
+(``example.org/news/*``), or a path on any host (``/tag/*``). In paths, ``*`` stands for any
+characters. A host is more specific than a domain, a longer domain than a shorter one, and then a
+longer path than a shorter one or none. Of two equal matches the first one wins.
 """
 
 import json
@@ -22,21 +22,21 @@ _MATCH: Final = re.compile(
     r"(?::(?P<port>\d+))?(?P<path>/.*)?"
 )
 _NOTHING: Final = SiteSettings(match="/*")
-#: Keys that do nothing without another. A user may have no password.
+#: Keys that need another one. A user may have no password.
 _NEEDS: Final = {"password": "user", "zone": "active_hours", "client_key": "client_certificate"}
-#: What has several spellings in a URL: an escape, and a character that is to be escaped.
+#: Text with several forms in a URL: an escape, or a character that should be escaped.
 _ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}|[^\x00-\x7f]")
 _PORTS: Final = {"http": "80", "https": "443"}
 
 
 def pattern(match: str) -> re.Pattern[str]:
-    """Compile a pattern of URLs: ``*`` is anything; one with a slash first is a path anywhere."""
+    """Compile a URL pattern: ``*`` is a wildcard; a leading slash means a path on any host."""
     text = _starred(match)
     return re.compile(f"[a-z]+://[^/]+{text}" if match.startswith("/") else text)
 
 
 def _normal(text: str) -> str:
-    """Return a URL or a pattern with its escapes as in canonical URLs (RFC 3986, 6.2.2)."""
+    """Return a URL or pattern with its escapes as in canonical URLs (RFC 3986, section 6.2.2)."""
     if "%" not in text and text.isascii():
         return text
     return _ESCAPED.sub(lambda found: quote(unquote_to_bytes(found[0]), safe=""), text)
@@ -44,14 +44,14 @@ def _normal(text: str) -> str:
 
 def _starred(match: str) -> str:
     first, *others = map(re.escape, _normal(match).split("*"))
-    # Each part where it comes first, for good: the time is that of one search, not of all ways.
+    # Each part matches at its first occurrence only, so matching takes linear time.
     text = "".join([first, *(f"(?>.*?{part})" for part in others[:-1])])
     return text + (f".*{others[-1]}" if others else "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table with what it matches; ``nearness`` compares it with others."""
+    """A table with its parsed match; ``nearness`` orders tables by how specific they are."""
 
     said: SiteSettings
     scheme: str | None
@@ -71,7 +71,7 @@ class Sites:
             found = _MATCH.fullmatch(said.match)
             assert found is not None  # noqa: S101 - the settings were checked
             host, path = _bare(found["host"]), found["path"]
-            # The labels of a host count for more than those of any domain.
+            # A host is more specific than any domain.
             labels = host.count(".") + 1 if host else 0
             near = labels if found["domain"] or not host else 1_000
             table = _Table(
@@ -84,7 +84,7 @@ class Sites:
         return self._count
 
     def matching(self, url: str) -> list[SiteSettings]:
-        """Return the tables that match an http or https URL, the nearest first."""
+        """Return the tables that match an http or https URL, the most specific first."""
         place = _MATCH.fullmatch(url) if self else None
         if place is None:
             return []
@@ -113,7 +113,7 @@ class Sites:
         return next((t for t in self.matching(url) if getattr(t, key) is not None), None)
 
     def at(self, url: str) -> SiteSettings:
-        """Return what holds at a URL, as one table."""
+        """Return the settings that apply to a URL, as one table."""
         values: dict[str, Any] = {}
         for table in reversed(self.matching(url)):
             values |= {name: value for name, value in table if value is not None}
@@ -121,13 +121,13 @@ class Sites:
 
 
 class StoredSite(SiteSettings):
-    """A table that the store keeps."""
+    """A table from the store."""
 
 
 def with_stored(settings: Settings, stored: Iterable[tuple[str, str, str, float]]) -> Settings:
-    """Return the settings with what a store says: match, key, value in JSON, and when it was said.
+    """Return the settings with those of a store: match, key, value in JSON, and time.
 
-    The file's tables are the first of two alike.
+    Of two equal matches, the one in the file wins.
     """
     own = [each for each in settings.sites if not isinstance(each, StoredSite)]
     tables = [
@@ -139,13 +139,13 @@ def with_stored(settings: Settings, stored: Iterable[tuple[str, str, str, float]
 
 
 def names_port(match: str) -> bool:
-    """Return whether a table is for one port."""
+    """Return whether a table applies to one port."""
     found = _MATCH.fullmatch(match)
     return found is not None and found["port"] is not None
 
 
 def place_of(match: str) -> str:
-    """Return a URL that a table of whole hosts matches: the beginning of what it stands for."""
+    """Return the start of the URLs that a table of whole hosts matches."""
     found = _MATCH.fullmatch(match)
     assert found is not None  # noqa: S101 - the settings were checked
     port = f":{found['port']}" if found["port"] else ""
@@ -153,9 +153,9 @@ def place_of(match: str) -> str:
 
 
 def incomplete(tables: Sequence[SiteSettings]) -> str | None:
-    """Return in words the first key that does nothing, as no table completes it; None for none.
+    """Return a message about the first key that lacks a key it needs, or None.
 
-    The other key may stand in a table that holds there, too, or in one for a part of these hosts.
+    The other key may be in another table that matches there, or in one for a part of these hosts.
     """
     sites = Sites(tables)
     for key, other in _NEEDS.items():

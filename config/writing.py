@@ -1,4 +1,4 @@
-"""Writing into a settings file, which keeps its comments and its order."""
+"""Changes to a settings file that keep its comments and its order."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,10 +9,10 @@ from freshet.config.loading import check
 
 #: Tables to append, by the name of their list: ``sites``, ``alerts.rules``.
 Tables = Mapping[str, Sequence[Mapping[str, object]]]
-#: Keys to set in tables of lists: by the name of the list, and by the name of the table in it.
-#: None in place of keys removes the table with its comments.
+#: Keys to set in tables of lists, by the name of the list and the name of the table.
+#: None in place of the keys removes the table with its comments.
 Keys = Mapping[str, Mapping[str, Mapping[str, object] | None]]
-#: The key that names a table in its list; ``name`` in all others.
+#: The key that names a table in its list; in all others it is ``name``.
 _NAMED_BY: Final = {"sites": "match"}
 
 
@@ -72,7 +72,7 @@ def _change_lists(document: Any, wanted: Any, tables: Tables, keys: Keys) -> Non
 
 
 def _group(place: Any, groups: Sequence[str]) -> Any:
-    """Return a table inside another, which is made where it is missing."""
+    """Return a nested table, which is created if it is missing."""
     import tomlkit  # noqa: PLC0415 - see above
 
     for group in groups:
@@ -83,12 +83,12 @@ def _group(place: Any, groups: Sequence[str]) -> Any:
 
 
 def _said(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the values without groups that say nothing."""
+    """Return the values without empty groups."""
     return {name: value for name, value in values.items() if value != {}}
 
 
 def _put(table: Any, changed: Mapping[str, object]) -> None:
-    """Set keys of a table; those that are None are removed."""
+    """Set keys of a table; a value of None removes the key."""
     for key, value in changed.items():
         if value is not None:
             table[key] = value

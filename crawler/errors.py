@@ -7,22 +7,23 @@ from freshet.storage.errors import StoreError
 
 
 class UnknownPage(StoreError):
-    """A page that the store does not have, or a version or a text of it; the message says why."""
+    """The store lacks a page, or a version or text of it; the message says why."""
 
 
 class CrawlError(Exception):
-    """A crawl that cannot be done as requested; the message is one line for the user."""
+    """A crawl cannot be done as requested; the message is one line for the user."""
 
 
 class UsageError(CrawlError, ValueError):
-    """Wrong usage: other words on the command line, or another file, would do."""
+    """Wrong usage: another command line or another file would work."""
 
 
 class NotMade(Exception):
-    """The crawler itself could not make a request, nor any other one for ``hold_s`` seconds.
+    """The crawler could not make a request, and should make no other one for ``hold_s`` seconds.
 
-    Its host waits for ``rest_s``, if others have work. The network is away ``since`` that time,
-    None: that is not the reason. A request that ``is_sent`` may have reached a server.
+    Its host should wait for ``rest_s``, if other hosts have work. The network has been away
+    ``since`` that time; None: it is not the cause. A request that ``is_sent`` may have reached a
+    server.
     """
 
     def __init__(
@@ -46,15 +47,15 @@ class Unfetched(Exception):
 
 
 class ResolverSilent(OSError):
-    """No name server has answered, so that nothing is known about a name."""
+    """No name server answered, so nothing is known about a name."""
 
 
 class NoSuchHost(OSError):
-    """A name does not exist or has no address, so that an early retry is useless."""
+    """A name does not exist or has no address, so an early retry is useless."""
 
 
 class Refused(Exception):
-    """A pushed request is refused, with this ``status`` and for this reason."""
+    """A pushed request is refused with this ``status`` and reason."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -80,7 +81,7 @@ class ArchiveUnwritable(Exception):
 
 
 class UnreadableList(Exception):
-    """A list is not of its format, or too large; ``advice`` says what to do."""
+    """A list has the wrong format, or is too large; ``advice`` is what to do."""
 
     def __init__(self, why: str, advice: str = "export it again, or name another file") -> None:
         super().__init__(why)
@@ -88,18 +89,18 @@ class UnreadableList(Exception):
 
 
 class BrokenFile(Exception):
-    """The file is damaged or ends early; the message says where, and the rest has been given."""
+    """A file is damaged or ends early; the message names the place. The rest has been returned."""
 
 
 class TreeLimit(Exception):
-    """A page is beyond what a tree may have; the message says in what."""
+    """A page exceeds a limit of its tree; the message names the limit."""
 
 
 class ParserLost(Exception):
-    """No answer from the parser's process, through no fault of the page; the message says why."""
+    """The parser process gave no answer, through no fault of the page; the message says why."""
 
 
 def needs_extra(what: str, extra: str) -> str:
-    """Return the message that something needs an extra that is not installed."""
-    # No command: on the public package index "freshet" is another program.
+    """Return the message about a missing extra."""
+    # Name no command: on the public package index, "freshet" is another program.
     return f"{what} needs the extra {extra!r}: install Freshet with it (docs/guide/install.md)"

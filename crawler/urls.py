@@ -3,8 +3,8 @@
 ``ada_url`` parses by the WHATWG URL standard (https://url.spec.whatwg.org/), because pages are
 written for browsers.
 
-Two spellings travel together: the *fetch URL*, resolved as the page wrote it, is requested; its
-*canonical* form is the page's identity and nothing else.
+Each page has two forms of its URL: the *fetch URL*, resolved as the page wrote it, is requested;
+its *canonical* form is the page's identity and is not requested.
 """
 
 import re
@@ -28,7 +28,7 @@ class Origin:
     """Scheme, host and port of an http or https URL (RFC 6454).
 
     ``host`` is in lower case and ASCII, an IPv6 address in brackets; ``port`` is explicit.
-    ``str()`` gives the form without the default port: ``https://example.org:8443``.
+    ``str()`` omits the default port: ``https://example.org:8443``.
     """
 
     scheme: str
@@ -37,7 +37,7 @@ class Origin:
 
     @property
     def netloc(self) -> str:
-        """The host, and the port unless it is the scheme's own."""
+        """The host, and the port unless it is the scheme's default."""
         if self.port == _DEFAULT_PORTS[self.scheme]:
             return self.host
         return f"{self.host}:{self.port}"
@@ -57,8 +57,8 @@ def resolve(reference: str, base: str) -> str | None:
         return None
 
 
-#: URLs in the form that parsing gives them, and references that are added to the origin, the folder
-#: or the base without its fragment as they are.
+#: URLs in normal form, and references that can be appended unchanged to the origin, the folder, or
+#: the base without its fragment.
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _PLAIN = re.compile(
     rf"(?:(https?://(?:(?:(?!xn--)[a-z0-9-]+\.)+(?!xn--)[a-z]{{2,}}|{_OCTET}(?:\.{_OCTET}){{3}})"
@@ -69,7 +69,7 @@ _PLAIN = re.compile(
 
 
 class Base:
-    """The URL against which the references of a page are resolved; ``home`` is it as parsed."""
+    """The URL against which the references of a page are resolved; ``home`` is its parsed form."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -86,12 +86,12 @@ class Base:
     def parts(self) -> tuple[str, str, str]:
         """The URL without its fragment, its folder and its origin.
 
-        Plain references are added to these. They are empty if the URL is none of http or https.
+        Plain references are appended to these. They are empty if the URL is not http or https.
         """
         return (self.home, self._folder, self._origin) if self._is_http else ("", "", "")
 
     def plain(self, reference: str) -> str | None:
-        """Return what :func:`resolve` does where that is simple, else None."""
+        """Return the result of :func:`resolve` if the reference is plain, else None."""
         found = _PLAIN.fullmatch(reference) if self._is_http else None
         if found is None:
             return None
@@ -101,7 +101,7 @@ class Base:
         return (self._folder if is_path else self.home) + reference
 
     def http_url(self, reference: str) -> str | None:
-        """Return the URL of a page that a reference leads to, without its fragment."""
+        """Return the URL of the page that a reference leads to, without its fragment."""
         if not reference or reference.isspace():
             return None
         url = self.plain(reference)
@@ -112,7 +112,7 @@ class Base:
         return url.partition("#")[0]
 
     def resolve(self, reference: str) -> str | None:
-        """Return what :func:`resolve` does, faster for most references."""
+        """Return the result of :func:`resolve`, faster for most references."""
         url = self.plain(reference)
         return resolve(reference, self._url) if url is None else url
 
@@ -123,7 +123,7 @@ def is_http(url: str) -> bool:
 
 
 def without_fragment(url: str) -> str:
-    """Return the URL up to its fragment, as a server sees it."""
+    """Return the URL without its fragment, as a server sees it."""
     return url.partition("#")[0]
 
 
@@ -140,7 +140,7 @@ def without_credentials(url: str) -> str:
 
 @lru_cache(maxsize=8192)
 def canonical(url: str) -> str:
-    """Return the page's identity (:func:`.identity.identity`). Idempotent.
+    """Return the page's identity (:func:`.identity.identity`); idempotent.
 
     Raises as :func:`origin`.
     """
@@ -149,7 +149,7 @@ def canonical(url: str) -> str:
 
 @lru_cache(maxsize=8192)
 def canonical_of_resolved(url: str) -> str:
-    """Return :func:`canonical` of an http or https URL that :func:`resolve` has returned."""
+    """Return :func:`canonical` of an http or https URL returned by :func:`resolve`."""
     return identity(url)
 
 
@@ -166,8 +166,8 @@ def _href(url: str) -> str:
 def resolve_all(hrefs: Sequence[str], base: str) -> list[str | None]:
     """Resolve a page's hrefs to http(s) URLs without fragments; others are None.
 
-    Equal to :func:`resolve` on each, but faster: pages repeat their hrefs except for the fragment,
-    and the pages of a site repeat each other's.
+    Equal to :func:`resolve` on each, but faster: a page repeats hrefs with other fragments, and the
+    pages of a site repeat each other's hrefs.
     """
     place = base_at(base)
     home = place.home or base
@@ -179,15 +179,15 @@ def resolve_all(hrefs: Sequence[str], base: str) -> list[str | None]:
     return [found[head] for head in heads]
 
 
-# A page is read in two steps.
+# A page is read in two steps, which share the base.
 @lru_cache(maxsize=64)
 def base_at(url: str) -> "Base":
-    """Return the base of that URL."""
+    """Return the cached base of a URL."""
     return Base(url)
 
 
 def reference_head(href: str) -> str:
-    """Return the reference without its fragment, unless that protects a blank before it."""
+    """Return the reference without its fragment, unless the fragment protects a preceding blank."""
     head = href.partition("#")[0]
     return href if head and head[-1] <= " " else head
 
@@ -210,7 +210,7 @@ def _followed(href: str, base: str, directory: str) -> str | None:
 def _is_path(reference: str) -> bool:
     """Return whether a reference surely replaces the last segment of its base.
 
-    The empty one, a query, and a scheme without '//' (``https:?page=2`` is relative) do not.
+    An empty reference, a query, and a scheme without '//' (``https:?page=2`` is relative) do not.
     """
     first = reference[:1]
     return (first.isalnum() or first in {"/", "."}) and ":" not in reference
@@ -219,7 +219,7 @@ def _is_path(reference: str) -> bool:
 _resolve_path = lru_cache(maxsize=8192)(resolve)
 
 
-# A visit asks several times of the same URLs.
+# A visit uses the same URLs several times.
 @lru_cache(maxsize=256)
 def origin(url: str) -> Origin:
     """Return the origin of an http or https URL.
@@ -228,7 +228,7 @@ def origin(url: str) -> Origin:
         ValueError: ``url`` is not an absolute http or https URL.
     """
     try:
-        # Up to the path: URLs are many, origins few, so the cache nearly always answers.
+        # Cut the URL at its path: URLs are many but origins few, so the cache nearly always hits.
         return _parse_origin("/".join(url.split("/", 3)[:3]))
     except ValueError:
         return _parse_origin(url)
@@ -250,8 +250,8 @@ def robots_url(place: Origin) -> str:
 def site_key(url: str) -> str:
     """Return the site of a URL: http and https, with or without ``www.``, count as one.
 
-    ``example.org``, or ``example.org:8443`` if the port is not the scheme's default. Raises as
-    :func:`origin`.
+    The form is ``example.org``, or ``example.org:8443`` if the port is not the scheme's default.
+    Raises as :func:`origin`.
     """
     try:
         return _site_of("/".join(url.split("/", 3)[:3]))
@@ -268,10 +268,10 @@ def _site_of(url: str) -> str:
 
 @lru_cache(maxsize=8192)
 def registrable_domain(host: str) -> str:
-    """Return the public suffix of a host name and one label more (publicsuffix.org).
+    """Return the public suffix of a host name with one more label (publicsuffix.org).
 
-    IP addresses, single labels and public suffixes are themselves. Private suffixes
-    (``github.io``) count: their subdomains belong to different people.
+    IP addresses, single labels and public suffixes are returned unchanged. Private suffixes
+    (``github.io``) count, because their subdomains belong to different people.
     """
     if host.startswith("[") or ":" in host or _IPV4.fullmatch(host):
         return host
@@ -298,12 +298,12 @@ _TOKEN = re.compile(
 
 
 def is_token(value: str) -> bool:
-    """Return whether a part of a URL has the form of an id that a program made."""
+    """Return whether a part of a URL looks like a generated id."""
     return _TOKEN.fullmatch(value) is not None
 
 
 def is_session(name: str, value: str) -> bool:
-    """Return whether a parameter of a URL is the id of a visitor's session."""
+    """Return whether a parameter of a URL is a session id."""
     if not value:
         return False
     if _SESSION_NAME.fullmatch(name):

@@ -6,8 +6,8 @@
     compare   those       → Verdict: new, changed, unchanged, gone, not content, …
     record    all of them → Visit
 
-The ladder of change detection stops at the first rung that decides: a 304 before the digest of
-the bytes, this digest before the parse, the text's digest before the last sketch is read.
+Change detection stops at the first stage that decides: a 304 before the digest of the bytes, this
+digest before the parse, the text's digest before the last sketch is read.
 """
 
 from __future__ import annotations
@@ -98,36 +98,36 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-#: A page that sends the browser on after at most this many seconds is a redirect.
+#: A page that redirects the browser within this many seconds counts as a redirect.
 _REFRESH_IS_REDIRECT_S: Final = 10.0
 _PREFIX_BYTES: Final = 2_048
-#: A packed page is as much work as one so many times its size.
+#: A compressed page takes as much work as a page of this many times its size.
 _UNPACKS: Final = 16
 _WHITE: Final = b" \t\r\n\f\v\0\xef\xbb\xbf"
-#: Redirects that are not temporary; a meta refresh comes with 200.
+#: Redirects that are not temporary; a meta refresh has status 200.
 _ALIASES: Final[dict[int | None, AliasKind]] = {301: "permanent", 308: "permanent", 200: "refresh"}
 _TOO_MANY_REQUESTS: Final = 429
-#: After so many 304s in a row, or so long without a response that was read, a page is requested
-#: without validators: some servers answer 304 whatever has changed.
+#: After this many 304s in a row, or this long without a parsed response, a page is requested
+#: without validators: some servers always answer 304.
 _MOST_NOT_MODIFIED: Final = 50
 _READ_AFTER_S: Final = 90 * 86_400.0
 _ANSWERED: Final = frozenset({"fetched", "not_modified"})
 _NOTHING_LEFT: Final = "the page had content before, and has nothing in it now"
-#: The failure of a connection that was kept: it says nothing of the request.
+#: The failure of a kept-alive connection, which is unrelated to the request.
 _STALE: Final = "stale"
 _CONTENT: Final = frozenset({"new", "changed", "unchanged"})
 _WITHOUT_CONTENT: Final = frozenset({"failed", "redirected"})
-#: Block pages that mean "too many requests": the host gets a pause, the page another visit.
+#: Block pages that mean "too many requests": the host is paused, and the page visited again.
 _TURNED_AWAY: Final = frozenset(
     {str(NotContentKind.RATE_LIMITED_PAGE), str(NotContentKind.CAPTCHA)}
 )
 _NOT_CONTENT: Final = frozenset(map(str, NotContentKind))
-#: Headers that state what may be done with a page (:mod:`freshet.crawler.robots.preferences`).
+#: Headers with usage preferences of a page (:mod:`freshet.crawler.robots.preferences`).
 _STATING: Final = ("content-usage", "content-signal", "tdm-reservation", "x-robots-tag")
 _NO_PAGE: Final = ParsedPage("", None)
 
 
-# -- what a fetch result is reduced to ---------------------------------------------
+# -- results of the reduce stage ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class ReducedPage:
 
 @dataclass(frozen=True, slots=True)
 class ReducedFeed:
-    """An RSS or Atom feed with the text of its entries, and its claims on pages."""
+    """An RSS or Atom feed with the text of its entries, and its change signals."""
 
     capture: Capture
     feed: Feed
@@ -151,7 +151,7 @@ class ReducedFeed:
 
 @dataclass(frozen=True, slots=True)
 class ReducedSitemap:
-    """A sitemap, or the index of several."""
+    """A sitemap, or a sitemap index."""
 
     capture: Capture
     entries: SitemapEntries
@@ -159,9 +159,9 @@ class ReducedSitemap:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Content that cannot be parsed: it is compared by its bytes.
+    """Content that cannot be parsed; its bytes are compared.
 
-    ``parsed`` is what could be read of a page, without its text.
+    ``parsed`` has the readable part of a page, without its text.
     """
 
     capture: Capture
@@ -170,23 +170,23 @@ class Opaque:
 
 
 Captured = ReducedPage | ReducedFeed | ReducedSitemap | Opaque
-#: A verdict where there is nothing to compare: the content of the last visit, by a 304 or by the
-#: digest of its bytes; a failure, a page that has gone, or no listing where one was tried.
+#: A verdict if there is no content to compare: unchanged by a 304 or by the bytes' digest, a
+#: failure, a page that is gone, or a missing listing.
 Reduced = Captured | RedirectTarget | Verdict
-#: The role of a URL by its content, if it differs from the role it was due as.
+#: The role of a URL by its content, if that differs from its due role.
 _ROLES: Final[dict[type, Role]] = {ReducedFeed: "feed", ReducedSitemap: "sitemap", Opaque: "page"}
 
 
 # -- bodies ------------------------------------------------------------------------
 
-#: Hosts whose dictionaries are held, at some 200 kB each.
+#: Number of hosts whose dictionaries are in memory, about 200 kB each.
 _DICTIONARIES: Final = 16
-#: The library's default: higher levels cost more time than the fetch.
+#: The library's default; higher levels take longer than the fetch.
 _ZSTD_LEVEL: Final = 3
 
 
 class _Packing(NamedTuple):
-    """Packs for the event loop's thread: to make a compressor takes half as long as a body."""
+    """A compressor for the event loop's thread; creating one takes half the time of a body."""
 
     compressor: zstandard.ZstdCompressor
     words: zstandard.ZstdCompressionDict | None = None
@@ -194,17 +194,17 @@ class _Packing(NamedTuple):
 
 
 class StoredDictionaries(Protocol):
-    """The dictionaries of hosts in the store."""
+    """The stored compression dictionaries of hosts."""
 
     async def dictionary(self, host_id: int) -> zstandard.ZstdCompressionDict | None:
-        """Return the newest one of a host."""
+        """Return the newest dictionary of a host."""
 
 
 @dataclass(slots=True, eq=False)
 class Packer:
-    """Packs the bodies that are kept, with the newest dictionary of their host.
+    """Compresses stored bodies, with the newest dictionary of their host.
 
-    ``made`` are the ids of those that this run has made, by host.
+    ``made`` has the ids of the dictionaries made in this run, by host.
     """
 
     stored: StoredDictionaries | None = None
@@ -253,7 +253,7 @@ class Packer:
 class Reducer:
     """The reduce stage: parses the response, and sketches its text.
 
-    ``agent_token`` is the robots token; the ``packer`` packs the bodies that are kept.
+    ``agent_token`` is the robots.txt product token; ``packer`` compresses stored bodies.
     """
 
     parser: Parser
@@ -263,7 +263,7 @@ class Reducer:
     packer: Packer = field(default_factory=Packer)
 
     async def reduce(self, due: DueUrl, result: FetchResult) -> Reduced:
-        """Reduce a fetch result to its content, or to the reason for its absence."""
+        """Reduce a fetch result to its content, or to a verdict without content."""
         match result.outcome:
             case "fetched" if (refresh := _refresh(due, result)) is not None:
                 return refresh
@@ -320,7 +320,7 @@ class Reducer:
         return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
 
     async def _beginning(self, due: DueUrl, result: FetchResult, parsed: Unparsable) -> Opaque:
-        """Return a page that cannot be parsed, with the links of what was read."""
+        """Return a page that cannot be parsed, with the links of its readable part."""
         if (page := parsed.beginning) is None:
             return Opaque(await self._captured(due, result), parsed.reason)
         why = f"{parsed.reason}; of its beginning {len(page.links):,} links were read"
@@ -380,7 +380,7 @@ class Reducer:
 class Comparer:
     """The compare stage: decides whether a page is content, and whether it has changed.
 
-    ``counts`` returns the kinds of change that count of the page at a URL.
+    ``counts`` returns the kinds of difference that count as a change at a URL.
     """
 
     detector: Detector
@@ -409,7 +409,7 @@ class Comparer:
         return content
 
     async def _kinds(self, due: DueUrl, result: FetchResult, found: Verdict) -> Verdict:
-        """Judge what differs beside the text of a page that was compared."""
+        """Judge the differences beside the text of a page that was compared."""
         if found.kind not in COMPARED:
             return found
         from freshet.crawler.compare.kinds import ChangeKinds  # noqa: PLC0415 - no first crawl asks
@@ -418,10 +418,10 @@ class Comparer:
         return await kinds.judge(due, result, found)
 
     async def _page(self, due: DueUrl, result: FetchResult, page: ReducedPage) -> Verdict:
-        """Judge a page; one that is refused is a failure, and nothing of it is kept."""
+        """Judge a page; a block page is a failure, and its content is not stored."""
         known = due
         if due.digests is not None and not due.digests.is_comparable(_text_version(page)):
-            # The last text was extracted in another way: the two are not comparable.
+            # The last text is of another extraction, so the two are not comparable.
             known = replace(due, digests=None)
         checked = await self.check.check(known, result, page.parsed, page.text)
         if checked.verdict is not None:
@@ -435,7 +435,8 @@ class Comparer:
             found = _doubtful(found, Doubt(str(doubt.kind), doubt.probability, doubt.why))
             found = replace(found, may_be_copy=doubt.is_of_names)
         elif checked.verdict is None and due.doubt is not None and found.kind == "changed":
-            # Perhaps what it had before: then the doubtful page in between was none of it.
+            # If the page shows its former content again, the doubtful page in between was a block
+            # page.
             why = "the page shows again what it showed before"
             retractions += (Retraction(due.page_id, None, due.doubt.kind, why, returns=True),)
         if checked.not_content is None and not retractions:
@@ -464,17 +465,17 @@ class Comparer:
 
 
 class Words(Protocol):
-    """An index of the texts of pages."""
+    """A text index of pages."""
 
     def lines(self, title: str | None, texts: Sequence[str], kinds: Sequence[str]) -> str:
-        """Return what it has to know of a text: a title, and blocks with their kinds."""
+        """Return the lines to index for a title and text blocks with their kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """The record stage: gathers all changes of a visit to the store.
+    """The record stage: collects all changes that a visit makes in the store.
 
-    The ``index`` of the store's words, if there is one, gets the lines of what is new.
+    ``index``, if any, gets the lines of new text.
     """
 
     discovery: SourceDiscovery
@@ -491,14 +492,14 @@ class Recorder:
     async def record(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
     ) -> Visit:
-        """Return the visit; a host that turned us away gets a pause from the frontier."""
+        """Return the visit; pause a host that turned the crawler away."""
         is_shell = verdict.reason == NotContentKind.NEEDS_JAVASCRIPT
         if verdict.kind == "failed" and not is_shell:
-            # No content is kept, no link followed.
+            # No content is stored, and no link followed.
             content = verdict
         found = await self._found(due, result, content, verdict)
         if is_shell:
-            # Its links and feeds lead to pages that may be read, but are not all that it will have.
+            # Its links lead to readable pages, but a browser may add more.
             content, found = verdict, FoundUrls(targets=found.targets)
         seen = _observation(due, result, verdict)
         role = _ROLES.get(type(content), due.role)
@@ -515,7 +516,7 @@ class Recorder:
             observation=seen,
             role=role,
             fetches=1 + sum((result.requests or {}).values()),
-            # Asked without them, the server also says that the header has gone.
+            # Without validators, the server also shows when the header is removed.
             validators=Validators() if noindex else _validators(due, result, verdict),
             noindex=noindex,
             capture=_kept(content, verdict, self.index),
@@ -549,10 +550,10 @@ class Recorder:
     async def _copies(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
     ) -> tuple[tuple[CopyFinding, ...], tuple[ParameterFinding, ...]]:
-        """Return what a page proves of copies, after its links were admitted.
+        """Return what a page proves about copies, after its links were admitted.
 
-        They show in which combinations values recur. A doubtful page proves nothing of others, but
-        if the doubt is that it may be a copy.
+        The links show in which combinations values recur. A doubtful page proves nothing about
+        others, unless the doubt is that it may be a copy.
         """
         if not isinstance(content, ReducedPage) or (verdict.doubt and not verdict.may_be_copy):
             return (), ()
@@ -561,19 +562,19 @@ class Recorder:
         return await self.copies.find(due, content.text, shown)
 
     def _rest(self, due: DueUrl, content: Reduced) -> AsyncIterator[StoreUpdate] | None:
-        """Return the entries of a long sitemap's further slices."""
+        """Return the entries of the remaining parts of a long sitemap."""
         if not isinstance(content, ReducedSitemap) or content.entries.more is None:
             return None
         return self.listings.more(content.entries.more, due, self.clock.now)
 
     def _heed(self, due: DueUrl, result: FetchResult, seen: Observation) -> None:
-        """Let a host rest that turned us away by a page that says so."""
+        """Pause a host whose page turned the crawler away."""
         if seen.reason in _TURNED_AWAY and result.outcome == "fetched":
             queue, now = self.frontier.host_state(due.host_id).queue, self.clock.now()
             self.frontier.heed(queue, now, "throttled", result.retry_after_s, seen.reason or "")
 
     def learn_repeats(self, host_id: int, repeat_of: str | None, result: FetchResult) -> None:
-        """Learn from the end of a request what its host answers, before the next one begins."""
+        """Learn what a host answers from the end of a request, before the next one begins."""
         known = self.frontier.repeats(host_id)
         if repeat_of is not None and (result.outcome == "failed" or repeat_of != _STALE):
             helped = result.outcome != "failed"
@@ -581,7 +582,7 @@ class Recorder:
                 host_id, repeated(known, helped=helped, now=result.ended_at)
             )
         elif result.outcome == "not_modified":
-            # It has nothing against what we add to requests.
+            # The host accepts conditional requests.
             self.frontier.learn_repeats(host_id, replace(known, helped=0))
 
     async def _found(
@@ -608,7 +609,7 @@ class Recorder:
                 return FoundUrls()
 
     def _noindex(self, result: FetchResult, verdict: Verdict) -> bool | None:
-        """Return whether the headers of content forbid to index it; a 304 need not have them."""
+        """Return whether headers of content forbid indexing, or None; a 304 may omit them."""
         if verdict.kind not in _CONTENT:
             return None
         said = _header_directives(result, self.agent_token).noindex
@@ -617,7 +618,7 @@ class Recorder:
     def _preferences(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
     ) -> str | None:
-        """Return what is stated of the page's use from now on, None: the same as before."""
+        """Return the usage preferences of the page, or None if they are unchanged."""
         if verdict.kind not in _CONTENT:
             return None
         cache = self.frontier.robots
@@ -629,7 +630,7 @@ class Recorder:
             return None
         from freshet.crawler.robots.preferences import restated  # noqa: PLC0415 - few pages state any
 
-        # A 304 need not repeat the headers of the content.
+        # A 304 may omit the headers of the content.
         is_read = has_header or result.outcome == "fetched"
         headers = result.header_values if is_read else None
         agent = self.agent_token
@@ -638,7 +639,7 @@ class Recorder:
         )
 
     def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> tuple[float | None, bool]:
-        """Return the time of the next try, and whether this one is charged."""
+        """Return the time of the next attempt, and whether this one counts."""
         if seen.kind != "failed":
             return None if found.fetch_url is None else seen.at, True
         status = _TOO_MANY_REQUESTS if seen.reason in _TURNED_AWAY else seen.status
@@ -647,9 +648,9 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """The stages of a visit, in order; ``requisites`` get the URLs that content needs to be shown.
+    """The stages of a visit, in order; ``requisites`` gets the URLs of a page's resources.
 
-    In a ``lasting`` run a host without an address is down: it may have one again.
+    In a ``lasting`` run, a host without an address counts as down: it may get one again.
     """
 
     fetcher: Fetcher
@@ -662,13 +663,13 @@ class Pipeline:
     requisites: Requisites | None = None
 
     async def visit(self, request: PageRequest) -> Visit | StoreUpdate:
-        """Visit a due URL, or only count a request that is to be repeated as a plain one.
+        """Visit a due URL, or only count a request that must be repeated as a plain one.
 
-        In that case the URL waits for its host's next turn.
+        In the latter case the URL waits for its host's next turn.
         """
         due, now = request.due, self.recorder.clock.now()
         validators, plain = _known_validators(due, now), self.is_plain(due, now)
-        # A listing that a page or a person names is known by its content.
+        # A feed or seed is identified by its content, whatever its media type.
         is_named = due.role == "feed" or due.seed_id is not None
         wanted = Request(due.fetch_url, validators=validators, is_plain=plain, is_any_type=is_named)
         if cookies := self.comparer.redirects.cookies(due, now):
@@ -680,18 +681,18 @@ class Pipeline:
         return self.put_back(due, result) or await self.take(due, result)
 
     def is_plain(self, due: DueUrl, now: float) -> bool:
-        """Return whether a URL is to be requested plainly."""
+        """Return whether a URL must be requested plainly."""
         repeats = self.recorder.frontier.repeats(due.host_id)
         return is_plain_page(due, now) or is_plain_host(repeats, now)
 
     def may_repeat(self, host_id: int, repeat_of: str | None, result: FetchResult) -> bool:
-        """Return whether a request is to be repeated as a plain one, which is done once."""
+        """Return whether to repeat a request once as a plain one."""
         known = self.recorder.frontier.repeats(host_id)
         may = repeat_of is None and is_repeatable(result)
         return may and may_repeat(known, result.ended_at)
 
     def put_back(self, due: DueUrl, result: FetchResult) -> StoreUpdate | None:
-        """Put a URL back whose request is to be repeated; return its entry, or None."""
+        """Requeue a URL whose request must be repeated, and return its entry; else return None."""
         if not self.may_repeat(due.host_id, due.repeat_of, result):
             return None
         frontier = self.recorder.frontier
@@ -702,7 +703,7 @@ class Pipeline:
         """Make a request that the frontier has started, and report its end to the frontier.
 
         Raises:
-            NotMade: nobody has answered, which is our own fault.
+            NotMade: no server answered, through a fault of this machine.
         """
         frontier, clock = self.recorder.frontier, self.recorder.clock
         try:
@@ -726,9 +727,9 @@ class Pipeline:
     async def take(self, due: DueUrl, result: FetchResult) -> Visit:
         """Reduce, compare and record a fetch result, of this crawl or of an archive.
 
-        If a hostile page makes a stage raise, only its visit fails. If the parser's process is
-        lost, the response is parsed again in a new one; if that is lost, too, nothing of the
-        response is kept, and the page is requested again.
+        If a hostile page makes a stage raise an exception, only its visit fails. If the parser
+        process is lost, the response is parsed again in a new one. If that is lost as well, the
+        response is dropped, and the page is requested again.
 
         Raises:
             NotMade: no more files can be opened.
@@ -765,11 +766,11 @@ class Pipeline:
         return content, verdict
 
     async def _needed(self, due: DueUrl, result: FetchResult, content: Reduced) -> Sequence[str]:
-        """Return what a page needs; the same bytes as before are not parsed otherwise."""
+        """Return the resources that a page needs; an unchanged page is parsed for that only."""
         parsed: object = content.parsed if isinstance(content, ReducedPage) else None
         if isinstance(content, Verdict) and due.role == "page":
             parse, content_type = self.reducer.parser.parse, result.header("Content-Type")
-            # The visit stands without it.
+            # The visit is valid without them.
             with suppress(ParserLost):
                 parsed = await parse(result.body, due.fetch_url, content_type)
         return parsed.requisites if isinstance(parsed, ParsedPage) else ()
@@ -781,7 +782,7 @@ def unasked(due: DueUrl, observation: Observation) -> Visit:
 
 
 def _had_text(due: DueUrl) -> bool:
-    """Return whether a page's last version has a text, or may have."""
+    """Return whether a page's last version has text, or may have."""
     return due.digests is not None and due.digests.text != _empty_text()
 
 
@@ -791,7 +792,7 @@ def _empty_text() -> bytes:
 
 
 def _unread(due: DueUrl, result: FetchResult, *, is_listing: bool) -> Verdict | None:
-    """Return the verdict on a response that is not even parsed, None of any other."""
+    """Return the verdict on a response that is not parsed, or None."""
     no_page = no_page_type(result.header("Content-Type"))
     if no_page is not None and not is_listing:
         skipped = Verdict("skipped", reason="content_type", detail=no_page)
@@ -800,14 +801,14 @@ def _unread(due: DueUrl, result: FetchResult, *, is_listing: bool) -> Verdict | 
 
 
 def _lost(reason: str | None, detail: str | None) -> Verdict:
-    """Return the failure of a page that had a text, and says now that it has none."""
+    """Return the failure of a page that had text and now claims to have none."""
     return Verdict("failed", reason=reason, detail=f"{detail}; the page had a text before")
 
 
 def absence(result: FetchResult, *, had_text: bool, is_sitemap: bool = False) -> Verdict | None:
-    """Return the failure of a response that is no text at all, None of any other.
+    """Return the failure of a response without any text, or None.
 
-    A page that never had a text may be empty, a sitemap may be packed.
+    A page that never had text may be empty, and a sitemap may be compressed.
     """
     if not result.body.strip(_WHITE):
         lost = Verdict("failed", reason="empty", detail="the response is empty")
@@ -826,15 +827,15 @@ def _text_version(content: ReducedPage | ReducedFeed) -> str | None:
 
 
 def _no_listing(due: DueUrl, detail: str | None) -> Verdict:
-    """Return the verdict on a sitemap or feed that was tried at a usual place and is not there.
+    """Return the verdict for a sitemap or feed that is missing at a usual URL.
 
-    It is not a page that has gone: nothing had named it.
+    It does not count as a page that is gone, because no page or robots.txt had named it.
     """
     return Verdict("skipped", reason=f"no_{due.role}", detail=detail)
 
 
 def _refresh(due: DueUrl, result: FetchResult) -> RedirectTarget | None:
-    """Return where the header ``Refresh`` leads: to a browser it is as good as one in the page."""
+    """Return the target of a ``Refresh`` header, which browsers treat like a meta refresh."""
     if due.role != "page" or result.header("Refresh") is None:
         return None
     said = first_header(result.headers, b"refresh")
@@ -857,13 +858,13 @@ def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:
 
 
 async def sketch_of(blocks: Blocks) -> Sketch:
-    """Return the sketch of a text; a long one holds up nobody."""
+    """Return the sketch of a text; a long one is computed outside of the event loop."""
     work = partial(sketch, blocks.texts, blocks.places)
     return await off_loop(sum(map(len, blocks.texts)), work)
 
 
 def _remarked(found: Verdict, page: ParsedPage) -> Verdict:
-    """Return a finding with what is to be said of its page, if nothing else is."""
+    """Return the verdict with the page's remark, unless it has a detail."""
     remark = page.remark
     if not any(page.blocks.texts):
         remark = remark or "the page shows no text"
@@ -894,7 +895,7 @@ def _kept(content: Reduced, verdict: Verdict, index: Words | None) -> Capture | 
 
 
 def _doubtful(found: Verdict, doubt: Doubt) -> Verdict:
-    """Return a finding on content that may be none, which its reason says."""
+    """Return the verdict on content that may be a block page, with the doubt as its reason."""
     words = f"it may be no content ({doubt.kind}, {doubt.probability:.2f}): {doubt.why}"
     reason = found.reason if found.reason == REBASED else DOUBTFUL
     return replace(found, doubt=doubt, reason=reason, detail=words)
@@ -913,7 +914,7 @@ def _header_directives(result: FetchResult, token: str) -> Directives:
 
 
 def _rejected(due: DueUrl, result: FetchResult, verdict: Verdict) -> Rejected | None:
-    """Return what is kept of a response that is no content, None of any other."""
+    """Return the record of a block page, or None for any other response."""
     if verdict.reason not in _NOT_CONTENT or result.outcome not in _ANSWERED:
         return None
     known = due.rejected
@@ -926,15 +927,15 @@ def _rejected(due: DueUrl, result: FetchResult, verdict: Verdict) -> Rejected | 
 
 
 def _plain_at(due: DueUrl, result: FetchResult) -> float | None:
-    """Return when a plain request was answered where another had failed, None if it was not so."""
+    """Return when a plain request succeeded after another one had failed, or None."""
     is_help = due.repeat_of not in (None, _STALE) and result.outcome != "failed"
     return result.ended_at if is_help else None
 
 
 def _known_validators(due: DueUrl, now: float) -> Validators | None:
-    """Return the validators of the last response, if a 304 would tell what the page is.
+    """Return the validators of the last response, if a 304 would be informative.
 
-    It does not for ever: now and then the page itself has to come.
+    At intervals the page itself is requested instead.
     """
     is_old = due.read_at is not None and now >= due.read_at + _READ_AFTER_S
     if is_old or due.not_modified >= _MOST_NOT_MODIFIED:
@@ -945,16 +946,16 @@ def _known_validators(due: DueUrl, now: float) -> Validators | None:
 
 
 def _validators(due: DueUrl, result: FetchResult, verdict: Verdict) -> Validators | None:
-    """Return the validators to keep, None for those that are known."""
+    """Return the validators to store, or None to keep the stored ones."""
     if result.outcome == "not_modified" and due.rejected is not None:
-        # Some servers answer 304 by the older time of the content: they are asked in full next.
+        # Some servers answer 304 by the older time of the content, so request the next one in full.
         return replace(due.validators, last_modified=None)
     if result.outcome != "fetched" or (
         verdict.kind == "failed" and verdict.reason not in _NOT_CONTENT
     ):
         return None
     if result.requests is not None or verdict.reason == NotContentKind.NEEDS_JAVASCRIPT:
-        # They say nothing of what the page loads, and a browser may build it next time.
+        # Validators do not cover what the page loads, and a browser may build it next time.
         return Validators()
     etag, modified = result.header("ETag"), result.header("Last-Modified")
     return Validators(
@@ -973,12 +974,12 @@ def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> HubLink |
 
 
 def _repetition(due: DueUrl) -> str | None:
-    """Say that an answer came to the second request only."""
+    """Return the remark that only the second, plain request was answered."""
     return due.repeat_of and f"answered a plain request only; before: {due.repeat_of}"
 
 
 def _restated(seen: Observation, preferences: str | None) -> Observation:
-    """Return an observation that names preferences which are others than before."""
+    """Return the observation, with a mark if the usage preferences have changed."""
     if preferences is None or seen.kind == "new":
         return seen
     return replace(seen, kinds=" ".join(filter(None, (seen.kinds, PREFERENCES))))

@@ -1,6 +1,6 @@
-"""Freshet, the web crawler that knows when to come back: its public Python API.
+"""Freshet, a web crawler that learns when each page changes: its public Python API.
 
-These names, and the modules that they come from, are stable:
+These names, and the modules that define them, are stable:
 
 - :class:`Store`, to read from a crawl store, with :class:`StoredDocument`, :class:`Chunk`,
   :class:`Change`, :class:`Observation`, :class:`SearchResult` and :class:`VersionDifference`;
@@ -11,15 +11,15 @@ These names, and the modules that they come from, are stable:
   budget;
 - :func:`harmonic_cost` and :func:`binary_cost`, ``scheduler.costs``: the staleness of a crawl plan;
 - :func:`estimate_change_rate`, ``scheduler.estimate.poisson.estimate``: a change rate from visits;
-- :func:`whittle_index`, ``scheduler.policies.whittle.index``: the value of a visit to a source
-  whose items fade;
+- :func:`whittle_index`, ``scheduler.policies.whittle.index``: the value of a visit to a source of
+  items that lose their value;
 - :func:`robots_allowed`, ``crawler.robots.allowed``: RFC 9309;
 - :func:`canonical_url` and :func:`resolve_url`, ``crawler.urls.canonical`` and ``resolve``;
 - ``scheduler.policy``: the Protocols of a policy plug-in (entry points ``freshet.policies``), and
-  ``scheduler.conformance``, the laws that it keeps.
+  ``scheduler.conformance``, its contract tests.
 
-All other modules may change with any version. A name is imported at its first use, so that
-``import freshet`` stays light; ``__init__.pyi`` names them for type checkers.
+All other modules may change with any version. A name is imported on first use, so that ``import
+freshet`` is fast; ``__init__.pyi`` lists the names for type checkers.
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use (PEP 562)."""
+    """Import a public name on first use (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOMES[name]

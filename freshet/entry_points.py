@@ -1,7 +1,7 @@
-"""Entry points of installed packages, Freshet's own extensions among them.
+"""Entry points of installed packages, including Freshet's own extensions.
 
-*Invariant.* A package is imported by its entry point alone, when its hook is needed. Consequence:
-the crawler runs without any extension, and one that is not used is not loaded.
+*Invariant.* A package is imported only through its entry points, when its hook is needed.
+Consequence: the crawler runs without any extension, and does not load an unused one.
 """
 
 import sys
@@ -18,9 +18,9 @@ class BrokenExtension(ImportError):
 
 @cache
 def found(group: str) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group: those of other packages by name, then Freshet's own.
+    """Return the entry points of a group: other packages' by name, then Freshet's own.
 
-    Of two with one name the first one counts: another package can take the place of ours.
+    Of two with the same name the first one counts, so another package can replace Freshet's.
     """
     by_name: dict[str, EntryPoint] = {}
     for each in _declared():
@@ -35,9 +35,10 @@ def _place(entry: EntryPoint) -> tuple[bool, str]:
 
 @cache
 def _declared() -> tuple[EntryPoint, ...]:
-    """Return those of all groups: the metadata of all packages is read once, in some 8 ms.
+    """Return the entry points of all groups; reading the metadata once takes about 8 ms.
 
-    Of a package that is installed twice, as in an environment over that of the system, the first.
+    If a package is installed twice, as in an environment on top of the system's, the first one
+    counts.
     """
     of_packages: dict[str, list[EntryPoint]] = {}
     for package in distributions():
@@ -48,7 +49,7 @@ def _declared() -> tuple[EntryPoint, ...]:
 
 @cache
 def loaded(group: str) -> dict[str, Any]:
-    """Return what the entry points of a group name, by their own names.
+    """Return the objects that the entry points of a group name, by entry point name.
 
     Raises:
         BrokenExtension: one cannot be imported.
@@ -57,12 +58,12 @@ def loaded(group: str) -> dict[str, Any]:
 
 
 def folder(module: str) -> Path:
-    """Return the folder of a module that was imported, which has the files beside it."""
+    """Return the folder of an imported module, which has its data files."""
     return Path(str(sys.modules[module].__file__)).parent
 
 
 def load(entry: EntryPoint) -> Any:
-    """Return what an entry point names; raises :class:`BrokenExtension`."""
+    """Return the object that an entry point names; raise :class:`BrokenExtension`."""
     try:
         return entry.load()
     except BrokenExtension:

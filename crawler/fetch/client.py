@@ -1,6 +1,6 @@
-"""Fetching: requests, the Protocol for whatever serves them, and the network.
+"""Fetching: requests, the fetcher protocol, and the fetcher over the network.
 
-One call is one request: redirects, retries and politeness are the caller's.
+One call is one request: the caller handles redirects, retries and politeness.
 """
 
 import logging
@@ -52,20 +52,21 @@ _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 _NO_VALIDATORS = Validators()
 
 
-#: The purpose of a request, which decides the accepted content types; ``probe`` is as a page, for
-#: one that cannot exist. A robots.txt is cut at its limit, and the answer to a call (a hub's, a key
-#: file) at 4 KiB; every other body that is too long fails. A requisite is what a page shows.
+#: The purpose of a request, which decides the accepted content types. ``probe`` requests a page
+#: that cannot exist, as a page. A robots.txt is cut at its limit, and the ``answer`` to an API
+#: request (a hub, a key file) at 4 KiB; any other body that is too long fails. A ``requisite`` is a
+#: resource of a page.
 Accept = Literal["page", "sitemap", "robots", "answer", "probe", "requisite"]
 
 
 @value(frozen=True, slots=True)
 class Request:
-    """One GET, or a POST of ``form`` (as a browser encodes it); some more ``headers``.
+    """One GET, or a POST of ``form`` (encoded as by browsers), with additional ``headers``.
 
-    ``max_body_bytes`` (decoded) replaces the limit of its kind. An ``is_anonymous`` request has
-    nothing of a site's table that tells who asks. An ``is_plain`` request goes over a connection of
-    its own, without validators and codings. Of an ``is_any_type`` request text is read under any
-    media type.
+    ``max_body_bytes`` (decoded) replaces the limit of its kind. An ``is_anonymous`` request has no
+    header of a site's table that identifies the crawler's user. An ``is_plain`` request uses a new
+    connection, without validators and codings. For an ``is_any_type`` request, text of any media
+    type is read.
     """
 
     url: str
@@ -80,7 +81,7 @@ class Request:
 
     @property
     def is_unusual(self) -> bool:
-        """Return whether it is more than a GET whose ``headers`` stand beside its usual fields."""
+        """True if it is more than a GET with additional ``headers``."""
         if self.is_plain or self.form is not None:
             return True
         return bool(self.headers) and not _NOT_BESIDE.isdisjoint(
@@ -89,7 +90,7 @@ class Request:
 
     @property
     def is_conditional(self) -> bool:
-        """Return whether the response may be that nothing has changed."""
+        """True if the response may be 304."""
         known = self.validators
         return known is not None and not self.is_plain and known != _NO_VALIDATORS
 
@@ -98,11 +99,10 @@ class Request:
 class FetchLimits:
     """Limits of time and size for one request.
 
-    ``headers_timeout_s`` counts from the request to the end of the headers,
-    ``body_timeout_s`` the whole body (a robots.txt has two ``rate_window_s`` at most), which must
-    also keep ``min_rate_bytes_per_s`` on average over each ``rate_window_s``.
-    ``max_header_bytes`` counts the whole head, ``max_body_bytes`` a page's decoded body, and its
-    body on the wire as well.
+    ``headers_timeout_s`` counts from the request to the end of the headers. ``body_timeout_s``
+    limits the whole body (a robots.txt gets at most two ``rate_window_s``), which must also keep
+    ``min_rate_bytes_per_s`` on average over each ``rate_window_s``. ``max_header_bytes`` counts the
+    whole head, ``max_body_bytes`` a page's body, decoded and on the wire.
     """
 
     connect_timeout_s: float = 10.0
@@ -119,7 +119,7 @@ class Fetcher(Protocol):
     """The network, an archive or the synthetic web."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one request; trouble is a result with an outcome, never an exception.
+        """Make one request; a failure is a result with an outcome, not an exception.
 
         Raises:
             NotMade: by :class:`OursOrTheirs` only.
@@ -129,8 +129,8 @@ class Fetcher(Protocol):
 class _Kind(NamedTuple):
     """Rules for one kind of request.
 
-    ``is_typed``: only bodies of a page's types are read. ``is_unpacked``: what its first bytes show
-    to be packed is unpacked, whatever its headers say.
+    ``is_typed``: only bodies with a page's media type are read. ``is_unpacked``: a body that its
+    first bytes show to be compressed is decoded, even if its headers do not mention that.
     """
 
     accept: str
@@ -149,7 +149,7 @@ _KINDS: Mapping[Accept, _Kind] = {
     "probe": _PAGE,
     # 50 MiB is the limit of the sitemaps protocol.
     "sitemap": _Kind("application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20),
-    # RFC 9309, section 2.5, demands 500 KiB; the byte more shows that there are more.
+    # RFC 9309, section 2.5, demands 500 KiB; one more byte shows that the file is longer.
     "robots": _Kind(
         "text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, may_cut=True, is_unpacked=True
     ),
@@ -157,7 +157,7 @@ _KINDS: Mapping[Accept, _Kind] = {
     "requisite": _Kind("*/*"),
 }
 
-#: Reason for a truncated body, in WARC's words, by the reason of the failure.
+#: Reason for a truncated body, in WARC's terms, by the reason of the failure.
 _TRUNCATED_BY: Mapping[str, str] = {
     "too_large": "length",
     "timeout_body": "time",
@@ -167,16 +167,16 @@ _TRUNCATED_BY: Mapping[str, str] = {
 _UNREAD = "unspecified"
 
 
-#: Windows of the minimum rate that a body may take which is cut at its limit.
+#: Windows of the minimum rate that a body may take if it is cut at its limit.
 _SHORT_WINDOWS = 2
-#: A body that ended early so often at the same byte is whole; so many are remembered.
+#: A body that ended early this often at the same byte is complete; number of bodies remembered.
 _ALIKE_TIMES = 3
 _CUT_BODIES = 4_096
 _USUAL = 1_024
 _Fields: TypeAlias = tuple[tuple[str, str], ...]
-#: Fields of a request whose values no archive gets.
+#: Request header fields whose values are never archived.
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
-#: Fields that take the place of usual ones, or are not to be shown.
+#: Fields that replace usual ones, or must not be shown.
 _NOT_BESIDE = _CREDENTIALS | {
     "host", "user-agent", "accept", "accept-encoding", "accept-language", "if-none-match",
     "if-modified-since",
@@ -185,7 +185,7 @@ _NOT_BESIDE = _CREDENTIALS | {
 
 @dataclass(slots=True)
 class _Transfer:
-    """The request and the response under way, as far as they are known."""
+    """The request and response in progress, as far as they are known."""
 
     url: str
     started_at: float
@@ -200,17 +200,17 @@ class _Transfer:
 
     @property
     def status(self) -> int | None:
-        """Return the status of the response, if its head has come."""
+        """The status of the response, once its head has arrived."""
         return None if self.head is None else self.head.status
 
     def failed(self, outcome: Outcome, reason: str, detail: str) -> StatusVerdict:
-        """Return a failure, and note that what has come is not the whole."""
+        """Return a failure, and mark the received part as truncated."""
         if self.head is not None:
             self.truncated = _TRUNCATED_BY.get(reason, _UNREAD)
         return StatusVerdict(outcome, reason, detail)
 
     def take_short(self, wire: bytes, rules: BodyRules) -> bool:
-        """Take a body that has come as a whole, and return true, unless it needs an Intake."""
+        """Take a body that has arrived completely; return False if it needs an Intake."""
         body = None if self.head is None else short_body(wire, self.head.codings, rules)
         if body is None:
             return False
@@ -218,7 +218,7 @@ class _Transfer:
         return True
 
     def is_part(self) -> bool:
-        """Return whether a body that came to its end is a part of what the server has."""
+        """Return whether a complete response is only a part of the server's content."""
         head = self.head
         if head is None or head.status != 206 or self.truncated is not None:
             return False
@@ -251,7 +251,7 @@ class _Transfer:
 
 
 def _replaced(fields: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str]:
-    """Return fields of which some are replaced, whatever the case of their names."""
+    """Return the fields with some replaced; names are compared without case."""
     names = {name.lower() for name in by}
     return {**{name: value for name, value in fields.items() if name.lower() not in names}, **by}
 
@@ -259,9 +259,9 @@ def _replaced(fields: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str
 def _without_secrets(
     fields: Iterable[tuple[str, str]], own: Collection[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a request as they may be shown.
+    """Return the fields of a request with secret values masked.
 
-    Those of a site's table are nobody else's business; a user agent is no secret.
+    Fields of a site's table are secret, except the user agent.
     """
     from freshet.crawler.fetch.masking import MASK  # noqa: PLC0415 - usual requests have no secrets
 
@@ -272,12 +272,12 @@ def _without_secrets(
 class NetworkFetcher:
     """Fetcher over HTTP/1.1, with and without TLS.
 
-    Connections are kept alive and reused; their number is the caller's politeness.
-    The address guard sees every connection. Cookies that sites set are not kept, proxies of the
-    environment not used, and there is no way around a certificate that does not verify.
-    ``tls`` replaces the default context; ``access_at`` gives what differs at a URL.
+    Connections are kept alive and reused; the caller's politeness limits their number. The address
+    guard checks every connection. Cookies of sites are not stored, proxies of the environment not
+    used, and certificates are always verified. ``tls`` replaces the default context. ``access_at``
+    returns the access of a URL.
 
-    Make one inside the running event loop. The resolver stays the caller's to close.
+    Create it inside the running event loop. The caller closes the resolver.
     """
 
     def __init__(
@@ -294,9 +294,9 @@ class NetworkFetcher:
     ) -> None:
         self._limits = limits
         self.held = HeldBytes()
-        #: Fields of requests, by host and kind: as values, and as they are sent.
+        #: Request header fields by host and kind: as values, and as sent.
         self._usual = LruCache[tuple[str, Accept], tuple[_Fields, bytes]](_USUAL)
-        #: Digests of bodies that ended early, by URL, and how often each came in a row.
+        #: Digests of bodies that ended early, by URL, and how often each occurred in a row.
         self._cut = LruCache[str, tuple[bytes, int]](_CUT_BODIES)
         self._now = now
         self.access_at = access_at
@@ -342,7 +342,7 @@ class NetworkFetcher:
         finally:
             transfer.repairs = tuple(channel.repairs)
             if not is_read or request.is_plain or transfer.status in REPEATED:
-                # It may be repeated, and not to what has just failed.
+                # The request may be repeated, which needs another connection.
                 channel.close()
             else:
                 self._connections.put_back(channel)
@@ -352,7 +352,7 @@ class NetworkFetcher:
         self, request: Request, url: URL, access: Access | None, channel: HttpConnection,
         transfer: _Transfer,
     ) -> bytes:  # fmt: skip
-        """Return a request as it is sent, and note it: there may be no response."""
+        """Return a request as sent, and record it, because a response may never arrive."""
         own = access.fields_for(request.url) if access is not None else {}
         target, proxy_fields = self._connections.way(channel, url)
         host = url.host_port_subcomponent or ""
@@ -371,9 +371,9 @@ class NetworkFetcher:
         return request_bytes(method, target, field_bytes(sent), body)
 
     def _usual_fields(self, host: str, request: Request) -> tuple[_Fields, bytes]:
-        """Return the fields of a request that has its own, and validators, beside the usual ones.
+        """Return the usual fields with the request's own fields and validators.
 
-        They come as values, and as they are sent.
+        They are returned as values, and as sent.
         """
         usual = self._usual.get((host, request.accept))
         if usual is None:
@@ -388,7 +388,7 @@ class NetworkFetcher:
     def _take(
         self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
     ) -> tuple[StatusVerdict, Intake | None]:
-        """Take a response whose head has come; return the reader of a body that is due."""
+        """Process a response's head; return the reader for a body that must be read."""
         transfer.head, transfer.peer, transfer.head_bytes = head, channel.peer, channel.head_bytes
         status = head.status
         verdict = judge(
@@ -405,7 +405,7 @@ class NetworkFetcher:
                 content_type=head.content_type,
                 announced_bytes=head.length,
             )
-            # Most have come as a whole: there is nothing to wait for.
+            # Most bodies have arrived completely: there is no need to wait.
             if channel.is_ended and status != 206 and transfer.take_short(channel.peek(), rules):
                 return verdict, None
             return verdict, Intake(head.codings, rules, announced_bytes=head.length)
@@ -424,7 +424,7 @@ class NetworkFetcher:
         limits, now = self._limits, get_running_loop().time()
         most_s = limits.body_timeout_s
         if _KINDS[request.accept].may_cut:
-            # They are short: what has not ended by then never does, or too slowly.
+            # These files are short: one that takes longer never ends, or is too slow.
             most_s = min(most_s, _SHORT_WINDOWS * limits.rate_window_s)
         pace = BodyPace(limits.min_rate_bytes_per_s, limits.rate_window_s, most_s, now)
         await intake.read(channel.pieces(), pace, self.held)
@@ -442,10 +442,10 @@ class NetworkFetcher:
             raise Unfetched("http_206", "the server sent a part of what it has")
 
     def _is_alike(self, request: Request, channel: HttpConnection, intake: Intake) -> bool:
-        """Return whether a body that ended early came so before, and is taken for the whole.
+        """Return whether a body ended early at the same byte as before, and counts as complete.
 
-        A server that closes the connection in an orderly way at the same byte, time after time, has
-        announced a wrong length or forgotten the last chunk.
+        A server that repeatedly closes the connection in an orderly way at the same byte has
+        announced a wrong length, or omits the last chunk.
         """
         body = intake.plain
         if not (body and channel.is_orderly):
@@ -461,14 +461,14 @@ class NetworkFetcher:
 
 
 def _priced(verdict: StatusVerdict, headers: RawHeaders, body: bytes) -> StatusVerdict:
-    """Return a verdict with the price that the server asks for, if it names one."""
+    """Return the verdict, with the price that the server asks for, if any."""
     from freshet.crawler.fetch.prices import asked_for  # noqa: PLC0415 - few servers do
 
     price = asked_for(partial(first_header, headers), body)
     return verdict if price is None else replace(verdict, detail=f"the server asks for {price}")
 
 
-#: Seconds to wait after a failure that is our own, where nothing has left this machine.
+#: Seconds to wait after a failure of this machine, by reason.
 _HOLD_S: Mapping[str, float] = {
     "stale": 0.0,
     "no_descriptors": 1.0,
@@ -479,29 +479,30 @@ _HOLD_S: Mapping[str, float] = {
 }
 _SURELY_OURS = frozenset({"stale", "no_descriptors"})
 _NO_WAY = frozenset({"no_resolver", "no_network"})
-#: These are the host's own, unless so many hosts in a row have them.
+#: These are failures of the host, unless several hosts in a row have them.
 _SELDOM_OURS = frozenset({"dns", "timeout_connect"})
 _HOSTS_IN_A_ROW = 3
-#: What requests end with where there is no way to a server, the first two once they were sent; and
-#: what gateways and proxies answer that have no way.
+#: Reasons of requests that end without a route to a server (the first two after sending), and
+#: statuses of gateways and proxies without one.
 _SENT = frozenset({"hung_up", "timeout_headers"})
 _SILENT = _SENT | _NO_WAY | _SELDOM_OURS | {"connect", "tls", "not_tls", "no_such_host"}
 _NO_GATEWAY = frozenset({502, 503, 504, 511})
-#: Failures without a status at which bytes came: there is a way, and somebody at its end.
+#: Failures without a status although bytes arrived: a server is reachable.
 _CAME = frozenset({"protocol", "headers_too_large", "cut_short"})
-#: Without a network one request is made in so many seconds (earlier in the first minute, if nothing
-#: has left this machine), another host's each time, if there is one within so long; nobody is
-#: blamed for so long.
+#: Without a network, one request is made per ``_PROBE_S`` (more often in the first minute, if
+#: requests cannot leave this machine), each to another host if one is due within ``_ROUND_S``.
+#: After ``_LONGEST_S``, hosts are blamed again.
 _PROBE_S = 30.0
 _BRIEF_S = 60.0
 _ROUND_S = 300.0
 _LONGEST_S = 6 * 3_600.0
-#: Hosts that answered so long before the last one are known to be there; so many are remembered.
+#: Hosts that answered within this time before the last answer count as reachable; number
+#: remembered.
 _LATELY_S = 3_600.0
 _OF_FEW_S = 86_400.0
 _MOST_KNOWN = 4_096
-#: So many known hosts that fail show that the network is away. The chance that one of them fails by
-#: itself is taken for a sixteenth, that of others for the share of the last requests that failed.
+#: This many failing known hosts show that the network is away. The chance that a known host fails
+#: by itself is taken as 1/16; for other hosts it is the share of the last requests that failed.
 _HOSTS_GONE = 5
 _CHANCE = 1 / 16
 _REMEMBERED = 64
@@ -516,10 +517,10 @@ class _Known(NamedTuple):
     network: str | None
 
 
-# A crawl meets few addresses in a while, and each with many answers.
+# A crawl uses few addresses within a while, each for many answers.
 @lru_cache(maxsize=256)
 def _network_of(peer: str | None) -> str | None:
-    """Return the smallest network that is announced for an address: a /24, or a /48 of IPv6."""
+    """Return the smallest network that is announced for an address: a /24, or a /48 for IPv6."""
     if peer is None or is_this_machine(peer):
         return None
     address = ip_address(peer.partition("%")[0])
@@ -527,17 +528,17 @@ def _network_of(peer: str | None) -> str | None:
 
 
 def _is_silent(result: FetchResult) -> bool:
-    """Return whether a request may have ended so for want of a network."""
+    """Return whether a missing network may have caused this result."""
     if result.status is None:
         return result.outcome == "failed" and result.reason in _SILENT
     return result.status in _NO_GATEWAY and result.retry_after_s is None
 
 
 def _while_awake(result: FetchResult, stood_s: float) -> FetchResult:
-    """Return a result without the time for which this process stood still.
+    """Return a result without the time for which this process was suspended.
 
     Raises:
-        NotMade: the request failed in that time.
+        NotMade: the request failed during that time.
     """
     if result.outcome == "failed" and (result.status is None or result.reason in _TRUNCATED_BY):
         raise NotMade("this process stood still meanwhile", 0.0, is_sent=True)
@@ -546,29 +547,29 @@ def _while_awake(result: FetchResult, stood_s: float) -> FetchResult:
 
 @dataclass(slots=True, eq=False)
 class OursOrTheirs:
-    """A fetcher that raises :class:`NotMade` where the failure is ours: network, resolver, files.
+    """A fetcher that raises :class:`NotMade` for failures of this machine: network, DNS, files.
 
-    The network is away if hosts of five domains and networks that answered within an hour fail one
-    after the other, in whatever way, and nobody answers meanwhile; other hosts count less. Where
-    fewer are known, three at least, all fail that answered within the hour. Without a route or a
-    name server nobody else is reached, either: neither while the request is under way nor since the
-    host failed before.
+    The network counts as away if hosts of five domains and networks that answered within an hour
+    fail in a row, for any reason, and no host answers in between; other hosts count less. With
+    fewer known hosts, but at least three, all that answered within the hour must fail. A failure
+    without a route or a name server also counts if no host has answered, neither during the request
+    nor since the host's previous failure.
 
-    *Invariant.* While the network is away no failure is a host's; six hours later all are, until
-    somebody answers. The first failure of a host is put off where it may be the first of many. None
-    is a host's that was being asked while this process stood still.
+    *Invariant.* While the network is away, no failure is blamed on a host; after six hours all are,
+    until a host answers. The first failure of a host is deferred if it may be the first of many. A
+    failure during a suspension of this process is never blamed on the host.
     """
 
     fetcher: Fetcher
     clock: Clock = field(default_factory=SteadyClock)
     standstills: Standstills = field(default_factory=Standstills)
     _answered_at: float = field(default=-inf, init=False)
-    # The last one to answer or to fail is last.
+    # Ordered by the last answer or failure.
     _known: LruCache[str, _Known] = field(default_factory=lambda: LruCache(_MOST_KNOWN), init=False)
     _failed_at: LruCache[str, float] = field(
         default_factory=lambda: LruCache(_MOST_KNOWN), init=False
     )
-    # Hosts of which a failure was put off, and that have not answered since.
+    # Hosts with a deferred failure that have not answered since.
     _put_off: LruCache[str, bool] = field(default_factory=lambda: LruCache(_MOST_KNOWN), init=False)
     _share: float = field(default=0.5, init=False)
     _silent_since: float | None = field(default=None, init=False)
@@ -584,7 +585,7 @@ class OursOrTheirs:
         """Make one request.
 
         Raises:
-            NotMade: nothing is to be recorded; the request is to be made again.
+            NotMade: record no result, and make the request again.
         """
         began_at = self.clock.now()
         standstills = self.standstills
@@ -596,7 +597,8 @@ class OursOrTheirs:
         if standstills.total_s != before:
             result = _while_awake(result, standstills.total_s - before)
         reason = result.reason or ""
-        # Most servers that hang up on a connection that was kept do so because of the request.
+        # A server that closes a kept-alive connection at a conditional request usually does so
+        # because of it.
         if reason in _SURELY_OURS and not (reason == "stale" and request.is_conditional):
             raise NotMade(result.detail or reason, _HOLD_S[reason])
         if reason != "stale":
@@ -607,7 +609,7 @@ class OursOrTheirs:
         """Learn from the end of a request.
 
         Raises:
-            NotMade: it is our own fault, or may be.
+            NotMade: the failure is or may be this machine's.
         """
         reason = result.reason or ""
         if _is_silent(result) and (reason != "no_such_host" or host in self._known):
@@ -618,7 +620,7 @@ class OursOrTheirs:
             raise NotMade(reason, _PROBE_S, rest_s=_ROUND_S, since=self._lost_since)
 
     def _shift(self, by: float) -> None:
-        """Follow a jump of the time."""
+        """Adapt to a jump of the clock."""
         self._answered_at += by
         for host, it in list(self._known.items()):
             self._known[host] = it._replace(at=it.at + by)
@@ -640,10 +642,10 @@ class OursOrTheirs:
         self._known[host] = _Known(now, domain, _network_of(peer))
 
     def _failed(self, host: str, reason: str, began_at: float) -> None:
-        """Take note of a host that did not answer.
+        """Record a host that did not answer.
 
         Raises:
-            NotMade: the failure is ours, or may be.
+            NotMade: the failure is or may be this machine's.
         """
         now = self.clock.now()
         before = self._failed_at.get(host, now)
@@ -662,7 +664,7 @@ class OursOrTheirs:
         self._share += (1 - self._share) / _REMEMBERED
 
     def _is_ours(self, reason: str, *, nobody: bool) -> bool:
-        """Return whether a failure is ours; ``nobody`` has answered meanwhile."""
+        """Return whether a failure is this machine's; ``nobody``: no host answered meanwhile."""
         if self._is_given_up:
             return False
         self._is_gone = self._is_gone or self._all_fail()
@@ -674,26 +676,26 @@ class OursOrTheirs:
             log.warning("the network is away (%s); the crawl waits for it", reason)
         self._is_given_up = now - (self._lost_since or now) > _LONGEST_S
         if self._is_given_up:
-            log.warning("no network for six hours: from now on hosts are held responsible")
+            log.warning("no network for six hours: from now on failures count as the hosts'")
         return not self._is_given_up
 
     def _is_cut_off(self, reason: str) -> bool:
-        """Return whether a reason is that of a machine without routes or name servers."""
+        """Return whether a reason shows that this machine has no route or name server."""
         in_a_row = len(self._apart(self._failing(), _HOSTS_IN_A_ROW)) == _HOSTS_IN_A_ROW
         return reason in _NO_WAY or (reason in _SELDOM_OURS and in_a_row)
 
     def _failing(self) -> Iterator[str]:
-        """Yield the hosts that have failed since anybody answered, the last one first."""
+        """Yield the hosts that have failed since the last answer, the latest first."""
         failed_at, since = self._failed_at, self._answered_at
         return takewhile(lambda host: failed_at[host] > since, reversed(failed_at))
 
     def _lately(self, within_s: float = _LATELY_S) -> Iterator[str]:
-        """Yield the hosts that answered so long before the last answer at most, the last first."""
+        """Yield the hosts that answered within this time before the last answer, latest first."""
         known, since = self._known, self._answered_at - within_s
         return takewhile(lambda host: known[host].at > since, reversed(known))
 
     def _apart(self, hosts: Iterable[str], most: int) -> list[str]:
-        """Return the first ``most`` of these hosts that are of different domains and networks."""
+        """Return the first ``most`` of these hosts on different domains and networks."""
         seen: set[str] = set()
         found: list[str] = []
         for host in hosts:
@@ -708,10 +710,10 @@ class OursOrTheirs:
         return found
 
     def _there(self) -> list[str]:
-        """Return the first hosts apart that answered within the hour, if they tell of the network.
+        """Return the reachable hosts on different networks, or [] if they are too few to judge by.
 
-        Of three sites one may be asked less often: then two do. If the third answers, the next
-        probe shows it.
+        Of three sites one may be visited less often; then two are enough. If the third answers, the
+        next probe shows it.
         """
         there = self._apart(self._lately(), _HOSTS_GONE)
         today = self._apart(self._lately(_OF_FEW_S), _HOSTS_IN_A_ROW)
@@ -719,7 +721,7 @@ class OursOrTheirs:
         return there if tells else []
 
     def _all_fail(self) -> bool:
-        """Return whether hosts fail that have no more in common than our own network."""
+        """Return whether the hosts that fail have only this machine's network in common."""
         there = self._there()
         if not there:
             return False
@@ -733,12 +735,12 @@ class OursOrTheirs:
 def body_rules(
     request: Request, max_body_bytes: int, *, content_type: str, announced_bytes: int
 ) -> BodyRules:
-    """Return the rules by which a response's body is read, according to its headers.
+    """Return the rules for reading a response's body, according to its headers.
 
-    ``max_body_bytes`` is the limit of a page; ``announced_bytes`` of 0 are not known.
+    ``max_body_bytes`` is the limit of a page; ``announced_bytes`` of 0 means unknown.
 
     Raises:
-        Unfetched: the body is not worth reading.
+        Unfetched: the body should not be read.
     """
     rules = _rules_of(request.accept, content_type, request.max_body_bytes or 0, max_body_bytes)
     if rules.no_page is not None and not request.is_any_type:
@@ -764,7 +766,7 @@ def _rules_of(
 
 
 def _wire_url(url: str) -> URL:
-    """Return the URL as it is, byte for byte."""
+    """Return the URL unchanged, byte for byte."""
     try:
         parsed = URL(url, encoded=True)
         host = parsed.raw_host or ""
@@ -780,12 +782,12 @@ def _wire_url(url: str) -> URL:
         raise Unfetched("url", f"port {parsed.port} is not one of web servers")
     if is_disguised(host):
         raise Unfetched("address", f"{host} is an address in disguise")
-    # Nobody but a page's author can have put credentials there (RFC 9110, section 4.2.4).
+    # Credentials in a URL can only come from a page's author (RFC 9110, section 4.2.4).
     return parsed.with_user(None) if parsed.raw_user is not None else parsed
 
 
 def request_headers(request: Request) -> dict[str, str]:
-    """Return the headers that this request needs, beside those of every request."""
+    """Return the headers of this request, in addition to those of every request."""
     headers = {"Accept": _KINDS[request.accept].accept}
     if request.headers:
         headers = _replaced(headers, dict(request.headers))

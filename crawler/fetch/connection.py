@@ -203,7 +203,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether the connection may serve another exchange."""
+        """True if the connection may serve another exchange."""
         is_whole = self.is_ended and self.cut is None
         is_kept = self.head is not None and self.head.is_kept
         return is_whole and is_kept and not (self._is_lost or self._is_spoilt or self.repairs)

@@ -1,7 +1,7 @@
-"""The head of a response, and the chunks of its body, read as other clients read them.
+"""The head of a response and the chunks of its body, parsed as leniently as other clients do.
 
-RFC 9112 lets a client mend much of what servers send. What may be mended is in :data:`REPAIRS`; a
-head or a body whose end is not sure is refused.
+RFC 9112 allows clients to repair many faults of servers; :data:`REPAIRS` lists those repaired here.
+A head or body with an ambiguous end is rejected.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.responses import RawHeaders
 
-#: What is mended, by its name, in words for people.
+#: Repairs by name, described for people.
 REPAIRS: Final[Mapping[str, str]] = {
-    "status_line": "the status line is none of HTTP/1.0 or 1.1: its status is taken",
-    "carriage_return": "a line of the head has a carriage return too many: read as a blank",
-    "no_header": "a line of the head is no header: dropped",
+    "status_line": "the status line is not HTTP/1.0 or 1.1: only its status is used",
+    "carriage_return": "a line of the head has an extra carriage return: read as a blank",
+    "no_header": "a line of the head is not a header: ignored",
     "blank_before_colon": "a header has a blank before its colon: removed",
-    "same_length": "the same Content-Length came more than once: read as one",
+    "same_length": "the same Content-Length was sent more than once: read as one",
     "huge_length": "Content-Length is larger than any body: read to the end of the connection",
-    "length_and_chunks": "Transfer-Encoding came with Content-Length: the length is ignored",
-    "chunked_twice": "Transfer-Encoding says chunked more than once: read as once",
-    "no_content": "a body followed a status that has none: dropped",
-    "coding_words": "Content-Encoding has a word that names no coding: ignored",
-    "not_encoded": "the body has not the coding that Content-Encoding names: read as it is",
-    "other_coding": "the body has another coding than Content-Encoding names: decoded by that",
-    "checksum": "the checksum of the packed body is wrong or missing: all was decoded, and is kept",
-    "packed": "robots.txt is packed, though Content-Encoding does not say so: unpacked",
-    "length": "the body had another length than announced; its coding proves that it is whole",
-    "cut_alike": "the body ended early, three times at the same byte: taken for the whole",
+    "length_and_chunks": "Transfer-Encoding was sent with Content-Length: the length is ignored",
+    "chunked_twice": "Transfer-Encoding has chunked more than once: read as once",
+    "no_content": "a body followed a status that has none: ignored",
+    "coding_words": "Content-Encoding has a word that is not a coding: ignored",
+    "not_encoded": "the body is not encoded as Content-Encoding says: read without decoding",
+    "other_coding": "the body is encoded in another way than Content-Encoding says: decoded so",
+    "checksum": "the checksum of the compressed body is wrong or missing: the whole body is kept",
+    "packed": "robots.txt is compressed, although Content-Encoding does not say so: decompressed",
+    "length": "the body's length differs from the announced one; its coding proves it complete",
+    "cut_alike": "the body ended early, three times at the same byte: read as complete",
 }
 
-#: How the end of a body is found.
+#: How the end of a body is determined.
 Framing = Literal["none", "length", "chunked", "close"]
 
 
 class ResponseHead(NamedTuple):
-    """A head. ``headers`` are those that count, with their values as received.
+    """A parsed head. ``headers`` are the valid ones, with their values as received.
 
-    ``length`` is that of the body, if the ``framing`` is "length". ``codings`` are those of the
-    content and then those under the chunks, in the order in which they were applied, with commas
-    between. Unless it ``is_kept``, the connection ends with this response.
+    ``length`` is the body's length if ``framing`` is "length". ``codings`` are the content codings
+    and then the transfer codings under the chunks, in the order of their application, separated by
+    commas. Unless ``is_kept``, the connection ends with this response.
     """
 
     status: int
@@ -56,39 +56,39 @@ class ResponseHead(NamedTuple):
     repairs: tuple[str, ...]
 
 
-#: Values of headers by their names in lower case.
+#: Header values by name in lower case.
 _Frames: TypeAlias = dict[bytes, list[bytes]]
 _STATUS_LINE = re.compile(rb"(HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t][^\n\0]*?)?)\r*\n")
-#: One of another version up to 3, with small letters, or with a sign or a word behind the status.
+#: Another version up to 3, lower case, or a sign or word directly behind the status.
 _ODD_STATUS_LINE = re.compile(
     rb"(HTTP/(?:0?1(?:\.\d\d?)?|0\.9|[23](?:\.0)?)()[ \t]+([1-9]\d\d)(?!\d)[^\n\r\0]*?)\r*\n",
     re.IGNORECASE,
 )
-#: Programs that write text files to the network end each line with two carriage returns.
+#: Programs that send text files over the network end each line with two carriage returns.
 _EMPTY_LINE = re.compile(rb"\n\r{0,2}\n")
 _LINE_END = re.compile(rb"\r*\n")
-#: A recipient reads it as a blank, or refuses it (RFC 9112, section 2.2).
+#: A recipient reads it as a blank, or rejects it (RFC 9112, section 2.2).
 _BARE_CR = re.compile(rb"\r(?!\r*\n)")
-#: A header as most are; a tab, and a value that ends with a blank, take the longer way.
+#: A usual header; tabs, and values that end with a blank, are handled by the slower code.
 _WELL_FORMED = re.compile(
     rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]++): *+([^\r\n\t\0]*+)(?<! )\r\n", re.MULTILINE
 )
-#: What decides how a response is read, in a head in lower case.
+#: Headers that determine how a response is read, in a lower-case head.
 _FRAMES = re.compile(
     rb"\n(content-(?:length|type|encoding)|transfer-encoding|connection|location):[ \t]*([^\r\n]*)"
 )
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-#: Codings of a transfer by RFC 9112, section 7, beside chunked.
+#: Transfer codings of RFC 9112, section 7, other than chunked.
 _TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
 _NO_CODINGS = frozenset({"", "identity", "none"})
-#: Statuses whose responses end with their heads (RFC 9112, section 6.3).
+#: Statuses of responses without a body (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
 #: Clients count bytes in 64 bits; such a number has 19 digits.
 _LONGEST, _MOST_DIGITS = 2**63 - 1, 19
 
 
 def head_end(data: bytes, start: int = 0) -> int:
-    """Return the end of the first head, behind its empty line, -1 if it has not come yet.
+    """Return the end of the first head, behind its empty line, or -1 if it is incomplete.
 
     Lines may end with LF only.
     """
@@ -97,10 +97,10 @@ def head_end(data: bytes, start: int = 0) -> int:
 
 
 def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
-    """Read a head, which ends with an empty line.
+    """Parse a head, which ends with an empty line.
 
     Raises:
-        Unfetched: it is no head, has too many headers, or the end of the body is not sure.
+        Unfetched: it is invalid, has too many headers, or the body's end is ambiguous.
     """
     repairs: dict[str, None] = {}
     found = _STATUS_LINE.match(head) or _odd_status_line(head, repairs)
@@ -117,7 +117,7 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
 def _plain_head(
     head: bytes, found: re.Match[bytes], headers: list[tuple[bytes, bytes]]
 ) -> ResponseHead | None:
-    """Return a head as most are; None of any other."""
+    """Return a usual head; None for any other."""
     line, minor, code = found.groups()
     status = int(code)
     said = _FRAMES.findall(head.lower())
@@ -128,7 +128,7 @@ def _plain_head(
     if framed is None or (connection is not None and connection != b"keep-alive"):
         return None
     kind, codings = named.get(b"content-type", b""), named.get(b"content-encoding", b"")
-    # A call of the class takes several times as long.
+    # Calling the class takes several times as long.
     return ResponseHead._make((
         status, line, tuple(headers), *framed, kind.decode("latin-1"),
         codings.decode("latin-1"), minor == b"1" or connection is not None, (),
@@ -136,7 +136,7 @@ def _plain_head(
 
 
 def _plainly_framed(named: Mapping[bytes, bytes]) -> tuple[Framing, int] | None:
-    """Return how the body of a usual response ends, and its length; None of an unusual one."""
+    """Return the framing and length of a usual response; None for any other."""
     coding, length = named.get(b"transfer-encoding"), named.get(b"content-length")
     if coding is None and length is not None and length.isdigit() and len(length) < _MOST_DIGITS:
         return "length", int(length)
@@ -170,18 +170,19 @@ def _without_returns(head: bytes, repairs: dict[str, None]) -> bytes:
 def _unusual_head(
     found: re.Match[bytes], headers: list[tuple[bytes, bytes]], repairs: dict[str, None]
 ) -> ResponseHead:
-    """Return a head by all rules; ``found`` is its status line."""
+    """Return a head by the complete rules; ``found`` is its status line."""
     status, frames = int(found[3]), _Frames()
     for name, value in headers:
         frames.setdefault(name.lower(), []).append(value)
     if 200 <= status < 400 and len(set(frames.get(b"location", ()))) > 1:
-        # As browsers and curl, of a page as well: somebody else may have written one of them.
+        # Browsers and curl reject this even for a page: somebody else may have injected one of
+        # them.
         raise Unfetched("protocol", "the head has two different values of Location")
     framing, size, codings = _framing(status, frames, repairs)
     kind = frames.get(b"content-type", [b""])[0].decode("latin-1")
     coded = b", ".join(frames.get(b"content-encoding", ())).decode("latin-1")
     is_kept = framing != "close" and not repairs and _is_kept(found[2], frames)
-    # What a server announces for a status without a body it may send, too.
+    # A server may send the announced body after a status without one.
     is_kept = is_kept and not (framing == "none" and _is_announced(frames))
     return ResponseHead(
         status, found[1], tuple(headers),
@@ -191,9 +192,9 @@ def _unusual_head(
 
 
 def read_headers(head: bytes) -> RawHeaders:
-    """Return the headers of a message that somebody kept, whose end is known by other means.
+    """Return the headers of a stored message, whose end is known by other means.
 
-    The first line is that of the request or the status; an empty line may be missing.
+    The first line is the request or status line; an empty line may be missing.
     """
     _, newline, lines = head.partition(b"\n")
     if not newline:
@@ -203,7 +204,7 @@ def read_headers(head: bytes) -> RawHeaders:
 
 
 def _is_odd(head: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Return whether a head needs more than the short way."""
+    """Return whether a head needs the slower code."""
     return len(headers) != head.count(b"\n") - 2
 
 
@@ -214,7 +215,7 @@ def _mended(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:
     for line in _LINE_END.split(head.rstrip(b"\r\n"))[1:]:
         name, colon, value = line.partition(b":")
         if line.startswith((b" ", b"\t")) and is_header:
-            # The value goes on (RFC 9112, section 5.2).
+            # A continuation of the value (RFC 9112, section 5.2).
             known, before = headers[-1]
             headers[-1] = known, b" ".join(filter(None, (before, line.strip(b" \t"))))
             continue
@@ -239,7 +240,7 @@ def _is_kept(minor: bytes, frames: _Frames) -> bool:
 def _framing(
     status: int, frames: _Frames, repairs: dict[str, None]
 ) -> tuple[Framing, int, tuple[str, ...]]:
-    """Return how the body ends, its length, and the codings under its chunks (RFC 9112, 6.3)."""
+    """Return the framing, the length, and the codings under the chunks (RFC 9112, section 6.3)."""
     codings, is_chunked = _transfer_codings(frames.get(b"transfer-encoding", []), repairs)
     length, said = None, frames.get(b"content-length")
     if said and (is_chunked or codings):
@@ -297,7 +298,7 @@ _HEX = b"0123456789ABCDEFabcdef"
 
 
 class Chunks:
-    """Reader of a chunked body (RFC 9112, section 7.1); the lines between are ``most`` at most."""
+    """Reader of a chunked body (RFC 9112, section 7.1); ``most`` limits the lines in between."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -308,7 +309,7 @@ class Chunks:
         self.is_ended = False
 
     def feed(self, data: bytes) -> tuple[list[bytes], bytes]:
-        """Return the pieces of the body in the data, and what follows its end.
+        """Return the pieces of the body in the data, and the bytes behind its end.
 
         Raises:
             Unfetched: a chunk is damaged.
@@ -334,7 +335,7 @@ class Chunks:
         return pieces, data[at:]
 
     def _check(self, line: bytes) -> None:
-        """Refuse a line that cannot become right, however much follows."""
+        """Raise an error for a line that no continuation can make valid."""
         is_size = self._state != "size" or line[0] in _HEX
         is_end = self._state != "end" or line in (b"\r", b"\n", b"\r\n")
         is_end = is_end and b"\0" not in line

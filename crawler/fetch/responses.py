@@ -1,4 +1,4 @@
-"""A response by RFC 9110: status, dates and media type of its head, codings of its content."""
+"""A response by RFC 9110: status, dates and media type of the head, content codings."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ from freshet.crawler.urls import is_http, resolve, without_credentials
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 
-#: Names and values as they came, in order.
+#: Names and values as received, in order.
 RawHeaders = tuple[tuple[bytes, bytes], ...]
 
-#: Media types of what browsers show as a page.
+#: Media types that browsers show as a page.
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-#: They say that the type is not known (MIME Sniffing standard, section 7).
+#: Media types for an unknown type (MIME Sniffing standard, section 7).
 _UNKNOWN_TYPES = frozenset({"unknown/unknown", "application/unknown", "httpd/unix-directory"})
 #: A type and a subtype (RFC 9110, section 8.3.1).
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+")
-#: The number of bytes that the MIME Sniffing standard examines (section 5.2).
+#: Number of bytes that the MIME Sniffing standard examines (section 5.2).
 SNIFFED_BYTES = 1445
 
 _FIELD_VALUE = re.compile(rf"[!-~](?:[ -~]{{0,{VALIDATOR_CHARS - 2}}}[!-~])?")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _WITHOUT_CONTENT = frozenset({204, 205})
-#: Answers that some servers give to what we add to a request (validators, codings), but not to a
-#: plain one; and the words for responses that end early or cannot be read.
+#: Statuses that some servers return for the headers Freshet adds (validators, codings), but not for
+#: a plain request; and reasons of responses that end early or are invalid.
 REPEATED = frozenset({400, 406, 408, 412, 416, 431, 500, 501})
 _UNREADABLE = frozenset(
     {"stale", "hung_up", "protocol", "headers_too_large", "encoding", "cut_short"}
 )
-#: The coding of a plain request.
+#: The content coding header of a plain request.
 PLAIN = ("Accept-Encoding", "identity")
 _CONTENT_RANGE = re.compile(rb"bytes[ \t]+0-(\d{1,18})/(\d{1,18})", re.IGNORECASE)
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
-#: Control characters that text never holds (MIME Sniffing standard, section 3).
+#: Control characters that text never has (MIME Sniffing standard, section 3).
 _BINARY = bytes({*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
-#: The value for a delay too large to represent (RFC 9111, section 1.2.2).
+#: Value for a delay that is too large to represent (RFC 9111, section 1.2.2).
 _LONGEST_DELAY_S = float(2**31)
 
 
 @dataclass(frozen=True, slots=True)
 class StatusVerdict:
-    """The outcome that a status code stands for; ``fetched`` if its body is whole."""
+    """The outcome for a status code; ``fetched`` if the body is complete."""
 
     outcome: Outcome
     reason: str | None = None
@@ -72,10 +72,10 @@ _FETCHED = StatusVerdict("fetched")
 def judge(
     status: int, url: str, location: bytes | None, *, is_conditional: bool, is_whole: bool = False
 ) -> StatusVerdict:
-    """Judge the status, and the Location where it counts.
+    """Judge the status, and the Location of a redirect.
 
-    206 is a failure unless the part that came ``is_whole``: nobody requested a part, and it must
-    not pass for the whole. So is 304 in answer to an unconditional request.
+    206 is a failure unless the received part ``is_whole``: no part was requested, and a part must
+    not count as the whole. 304 is a failure for an unconditional request.
     """
     if status in _WITHOUT_CONTENT:
         return StatusVerdict("skipped", f"http_{status}", "the server has no content here")
@@ -94,7 +94,7 @@ def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
     if location is None:
         return StatusVerdict("failed", "bad_redirect", f"{status} without a Location")
     reference = _text(location)
-    # The octets of a host name that are not UTF-8 cannot be kept.
+    # Octets of a host name that are not UTF-8 cannot be kept.
     kept = resolve(with_octets(location), url) or resolve(reference, url)
     target = kept if reference.strip() else None
     if target is None or not is_http(target):
@@ -105,12 +105,12 @@ def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
 
 
 def with_octets(reference: bytes) -> str:
-    """Return a reference in a header; its octets are the server's own, whatever they encode."""
+    """Return a reference from a header with its octets unchanged, whatever their encoding."""
     return _NOT_ASCII.sub(lambda octet: b"%%%02X" % octet[0][0], reference).decode("ascii")
 
 
 def _text(value: bytes) -> str:
-    """Decode a header value: ASCII by the standard, UTF-8 or Latin-1 in the wild."""
+    """Decode a header value: ASCII by the standard, UTF-8 or Latin-1 in practice."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
@@ -118,7 +118,7 @@ def _text(value: bytes) -> str:
 
 
 def whole_bytes(headers: RawHeaders) -> int | None:
-    """Return the length of a whole that came as its only part, by Content-Range; else None."""
+    """Return the length of a whole that was sent as its only part, by Content-Range; else None."""
     found = {value.strip() for name, value in headers if name.lower() == b"content-range"}
     said = _CONTENT_RANGE.fullmatch(found.pop()) if len(found) == 1 else None
     return int(said[2]) if said is not None and int(said[1]) + 1 == int(said[2]) else None
@@ -130,10 +130,10 @@ def is_plain(result: FetchResult) -> bool:
 
 
 def is_repeatable(result: FetchResult) -> bool:
-    """Return whether a plain request for the same URL may have an answer.
+    """Return whether a plain request for the same URL may succeed.
 
     The request was sent and was not plain; the server hung up, or its response is an error or
-    cannot be read. A server that says when to come back is not asked again before.
+    invalid. A server that sends Retry-After is not asked again before that time.
     """
     was_full = bool(result.request_headers) and not is_plain(result)
     if result.outcome != "failed" or not was_full or result.requests is not None:
@@ -159,17 +159,17 @@ def first_header(headers: RawHeaders, name: bytes) -> bytes | None:
 
 
 def all_values(headers: RawHeaders, name: bytes) -> str:
-    """Return the values of a header as one list (RFC 9110, section 5.3); ``name`` as above."""
+    """Return a header's values as one list (RFC 9110, section 5.3); ``name`` is in lower case."""
     size = len(name)
     values = [value for key, value in headers if len(key) == size and key.lower() == name]
     return b", ".join(values).decode("latin-1")
 
 
 def retry_after_s(headers: RawHeaders, now: float) -> float | None:
-    """Return the seconds to wait by a Retry-After header, None without a valid one.
+    """Return the seconds to wait by a Retry-After header, or None without a valid one.
 
-    A date (RFC 9110, 10.2.3) is read against the server's own clock where its Date header shows it,
-    else against ``now``, in Unix seconds; one in the past gives 0.
+    A date (RFC 9110, section 10.2.3) is compared with the server's Date header, or else with
+    ``now`` in Unix seconds; a past date gives 0.
     """
     said = first_header(headers, b"retry-after")
     if said is None:
@@ -185,7 +185,7 @@ def retry_after_s(headers: RawHeaders, now: float) -> float | None:
 
 
 def parse_date(value: str) -> float | None:
-    """Parse an HTTP date in any of its three formats as Unix seconds (RFC 9110, 5.6.7)."""
+    """Parse an HTTP date in any of its three formats into Unix seconds (RFC 9110, 5.6.7)."""
     try:
         parsed = parsedate_tz(value)
         # Without a zone, as in the asctime format, it is UTC.
@@ -196,9 +196,9 @@ def parse_date(value: str) -> float | None:
 
 @lru_cache(maxsize=256)
 def media_type(content_type: str) -> str | None:
-    """Return ``type/subtype`` in lower case; None if it is missing or names no type.
+    """Return ``type/subtype`` in lower case, or None if it is missing or unknown.
 
-    What is none by its form is not looked at, as by browsers: quoted, or with blanks, say.
+    Like browsers, it ignores malformed values, such as quoted ones or values with blanks.
     """
     name = content_type.partition(";")[0].strip().lower()
     major, _, minor = name.partition("/")
@@ -216,7 +216,7 @@ def looks_binary(head: bytes) -> bool:
 
 
 def is_evidently_text(head: bytes) -> bool:
-    """Return whether the first bytes are those of a text, and of nothing that is encoded."""
+    """Return whether the first bytes are unencoded text."""
     sample = head[:SNIFFED_BYTES]
     if not sample or looks_binary(sample):
         return False
@@ -230,10 +230,10 @@ def is_evidently_text(head: bytes) -> bool:
     return True
 
 
-# -- what a body is, whatever its label says -----------------------------------
+# -- the real format of a body ------------------------------------------------------
 
 PACKED_MAGIC = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-#: First bytes that no text begins with (MIME Sniffing standard, section 6, and common archives).
+#: First bytes that no text starts with (MIME Sniffing standard, section 6, and common archives).
 _BINARY_MAGIC = re.compile(
     rb"""
       \x89PNG\r\n\x1a\n | \xff\xd8\xff | GIF8[79]a | RIFF.{4}(?:WEBP|WAVE|AVI\x20)
@@ -249,19 +249,19 @@ _BINARY_MAGIC = re.compile(
 _MARKUP_START = re.compile(
     rb"<(?:!doctype|html|head|body|title|meta|table|script|\?xml)[\s>]", re.IGNORECASE
 )
-#: Bytes that are looked at, and one in so many that is a control character in binary data: in
-#: random bytes one in ten is, in the worst texts one in some hundreds.
+#: Examined bytes, and the share of control characters (one in _ONE_IN) that marks binary data:
+#: random bytes have one in ten, the worst texts one in some hundreds.
 _SAMPLE_BYTES = 16_384
 _ONE_IN = 20
-#: Those of ISO 2022 and UTF-16 are text.
+#: ISO 2022 and UTF-16 use the others in text.
 _CONTROLS = bytes({*_BINARY} - {0x0E, 0x0F})
 _WIDE = re.compile(r"charset\s*=\s*[\"']?(?:utf-?(?:16|32)|ucs-|unicode|iso-10646)", re.IGNORECASE)
 
 
 def is_binary(body: bytes, content_type: str | None) -> bool:
-    """Return whether a body that is labelled as text is none: another format, or random bytes.
+    """Return whether a body labelled as text is another format, or random bytes.
 
-    A doubtful one is text.
+    A doubtful body counts as text.
     """
     if body.startswith(_BYTE_ORDER_MARKS) or _WIDE.search(content_type or ""):
         return False
@@ -271,13 +271,16 @@ def is_binary(body: bytes, content_type: str | None) -> bool:
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     if controls * _ONE_IN <= len(sample) or _MARKUP_START.search(sample) is not None:
         return False
-    # Nearly every other byte of UTF-16 is zero in a text of the West.
+    # In UTF-16, nearly every other byte of a Western text is zero.
     zeros = sorted(half.count(0) for half in (sample[::2], sample[1::2]))
     return not zeros[0] * _ONE_IN < zeros[1] > len(sample) // 8
 
 
 def unpacked(body: bytes, max_bytes: int) -> bytes:
-    """Return what is packed in a body, ``max_bytes`` at most, by its first bytes; else the body."""
+    """Return the content of a body that is compressed by its first bytes, or else the body.
+
+    At most ``max_bytes`` are decoded.
+    """
     for _ in range(MAX_LAYERS):
         coding = packed_coding(body)
         inner = None if coding is None else _unpacked(body, coding, max_bytes)
@@ -288,12 +291,12 @@ def unpacked(body: bytes, max_bytes: int) -> bytes:
 
 
 def packed_coding(body: bytes) -> str | None:
-    """Return the coding of a packed body by its first bytes, None of any other."""
+    """Return the coding of a compressed body by its first bytes, or None."""
     return next((coding for magic, coding in PACKED_MAGIC.items() if body.startswith(magic)), None)
 
 
 def _unpacked(body: bytes, coding: str, max_bytes: int) -> bytes | None:
-    """Return what a packed body holds, None if it is damaged or holds too much."""
+    """Return the content of a compressed body; None if it is damaged or too large."""
     decoder = BoundedDecoder(coding, max_bytes)
     try:
         unpacked = b"".join(decoder.decode(body))
@@ -304,26 +307,26 @@ def _unpacked(body: bytes, coding: str, max_bytes: int) -> bytes | None:
 
 # -- decoding ----------------------------------------------------------------
 # RFC 9110, section 8.4.1. A compressed body is a program that writes memory: 66 kB of zstd can
-# stand for 8 GB. So no step here makes more than a few MiB, and the total has a hard limit, between
-# two layers as well as for the output.
+# expand to 8 GB. So each step here makes at most a few MiB, and the total has a hard limit, for the
+# output as well as between two layers.
 
-#: Decoded bytes in one step of gzip, deflate and brotli (brotli may go over it by half).
+#: Decoded bytes in one step of gzip, deflate and brotli (brotli may exceed it by half).
 _STEP_BYTES = 65_536
-#: Encoded bytes per step of zstd, which has no limit of its own: a block of
-#: four bytes makes 128 KiB, so a step makes 4 MiB at most.
+#: Encoded bytes per step of zstd, which has no limit of the output: a block of four bytes makes 128
+#: KiB, so a step makes at most 4 MiB.
 _ZSTD_STEP_BYTES = 128
 #: The window that encoders must not exceed, 8 MiB (RFC 9659, section 3).
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 GZIP_MAGIC = b"\x1f\x8b"
-#: ``wbits`` of zlib for the three formats that it reads.
+#: ``wbits`` of zlib for its three formats.
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 MAX_LAYERS = 2
-#: Its stub says OSError, and mistakes its kind.
+#: The stub wrongly declares OSError.
 _ISAL_ERROR: type[Exception] = vars(isal_zlib)["error"]
 
 
 def _inflate(stream: zlib._Decompress | isal_zlib.Decompress, data: bytes) -> Iterator[bytes]:
-    """Yield all output of a stream for the data; behind its end see ``unused_data``.
+    """Yield all output of a stream for the data; ``unused_data`` has the bytes behind its end.
 
     Raises:
         zlib.error: the data is damaged.
@@ -332,14 +335,14 @@ def _inflate(stream: zlib._Decompress | isal_zlib.Decompress, data: bytes) -> It
         piece = stream.decompress(data, _STEP_BYTES)
         while piece:
             yield piece
-            # With an empty tail there may still be output that had no room.
+            # Even with an empty tail, some output may be pending.
             piece = stream.decompress(stream.unconsumed_tail, _STEP_BYTES)
     except _ISAL_ERROR as error:
         raise zlib.error(*error.args) from error
 
 
 class Gzip:
-    """Members one after the other (RFC 1952, section 2.2); anything after them is ignored."""
+    """Concatenated gzip members (RFC 1952, section 2.2); anything behind them is ignored."""
 
     def __init__(self) -> None:
         self._member: isal_zlib.Decompress | None = None
@@ -348,7 +351,7 @@ class Gzip:
         self._members = 0
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """Yield what the next bytes stand for, at most 64 KiB at once; raises zlib.error."""
+        """Yield the decoded next bytes, at most 64 KiB at once; raise zlib.error."""
         while data and not self._in_garbage:
             member = self._member
             if member is None or member.eof:
@@ -367,7 +370,7 @@ class Gzip:
             raise zlib.error("incorrect header check")
         if not begins:
             return None
-        # A quarter of the time of zlib's own.
+        # isal takes a quarter of zlib's time.
         self._member = isal_zlib.decompressobj(_GZIP)
         self._members += 1
         if self._members > GZIP_MEMBERS:
@@ -377,12 +380,12 @@ class Gzip:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the last member has ended."""
+        """True if the last member has ended."""
         return self._member is not None and self._member.eof
 
 
 def begins_as_zlib(data: bytes) -> bool:
-    """Return whether data has the header of RFC 1950, as one of 500 others has by chance."""
+    """Return whether data has an RFC 1950 header; other data has one once in 500 cases."""
     return len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
 
 
@@ -413,19 +416,19 @@ class _Deflate:
 
 
 class _UncheckedDeflate(_Deflate):
-    """The same; the checksum is not looked at, and may be missing."""
+    """Deflate whose checksum is ignored, and may be missing."""
 
     is_checked = False
 
 
 class _Brotli:
-    """RFC 7932."""
+    """Brotli (RFC 7932)."""
 
     def __init__(self) -> None:
         self._stream = brotli.Decompressor()
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        # can_accept_more_data() turns true while output still waits, so drain it all.
+        # can_accept_more_data() turns true while output is pending, so drain it all.
         piece: bytes = self._stream.process(data, output_buffer_limit=_STEP_BYTES)
         while piece:
             yield piece
@@ -437,7 +440,7 @@ class _Brotli:
 
 
 class _Zstd:
-    """Frames one after the other (RFC 8878, section 3.1)."""
+    """Concatenated zstd frames (RFC 8878, section 3.1)."""
 
     def __init__(self) -> None:
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
@@ -458,9 +461,9 @@ class _Zstd:
 
 
 class _UncheckedGzip:
-    """Members of gzip whose checksums are not looked at, and may be missing.
+    """Gzip members whose checksums are ignored, and may be missing.
 
-    Anything after them is ignored.
+    Anything behind them is ignored.
     """
 
     def __init__(self) -> None:
@@ -483,7 +486,7 @@ class _UncheckedGzip:
             self._held, self._stream = self._held[_TRAILER_BYTES:], None
 
     def _begin(self) -> bool:
-        """Begin a member, if one does."""
+        """Begin the next member, if there is one."""
         header = _GZIP_HEADER.match(self._held)
         if header is None or self._members == GZIP_MEMBERS:
             return False
@@ -493,9 +496,9 @@ class _UncheckedGzip:
         return True
 
 
-#: Checksum and length behind a member of gzip.
+#: Checksum and length at the end of a gzip member.
 _TRAILER_BYTES = 8
-#: A header without extra fields but a name, as servers write it.
+#: A header without extra fields except a name, as servers write it.
 _GZIP_HEADER = re.compile(rb"\x1f\x8b\x08(?:[\0\1].{6}|\x08.{6}[^\0]*\0)", re.DOTALL)
 _LAYERS: Mapping[str, type[Gzip | _Deflate | _Brotli | _Zstd]] = {
     "gzip": Gzip,
@@ -510,22 +513,20 @@ _Layer: TypeAlias = Gzip | _Deflate | _Brotli | _Zstd | _UncheckedGzip
 _UNCHECKED: Mapping[str, type[_UncheckedGzip | _UncheckedDeflate]] = {
     "gzip": _UncheckedGzip, "x-gzip": _UncheckedGzip, "deflate": _UncheckedDeflate,
 }  # fmt: skip
-#: Codings that are registered (IANA, HTTP Content Coding Registry) and not read.
+#: Registered codings (IANA, HTTP Content Coding Registry) that are not supported.
 _NOT_READ = frozenset({"aes128gcm", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip"})
 
 
 class BoundedDecoder:
-    """Decoder of the codings of one body, ``max_bytes`` at most.
+    """Decoder of the codings of one body, limited to ``max_bytes``.
 
-    Feed the wire's bytes with :meth:`decode` in any pieces. When
-    ``is_overdrawn``, there was more than ``max_bytes`` (of the body, or between two
-    layers): stop. ``is_identity`` says that there is no coding, ``is_light`` that the decoder takes
-    little time and memory: some 50 KB. ``has_other_words`` tells of words that name no coding;
-    ``is_unchecked``: the checksums of gzip and deflate are not looked at.
+    Feed the received bytes to :meth:`decode` in pieces of any size. Stop when ``is_overdrawn``:
+    there was more than ``max_bytes``, of the body or between two layers. ``is_identity``: the body
+    has no coding. ``is_unchecked``: the checksums of gzip and deflate are ignored.
 
     Raises:
         Unfetched: on construction, for a registered coding other than gzip, deflate, br and zstd,
-            and for more than two.
+            and for more than two codings.
     """
 
     def __init__(
@@ -535,16 +536,16 @@ class BoundedDecoder:
         self.is_identity = not names
         layers = _LAYERS if not is_unchecked else {**_LAYERS, **_UNCHECKED}
         self._layers: list[_Layer] = [layers[name]() for name in names]
-        #: The bytes that may still leave each layer.
+        #: The bytes that each layer may still output.
         self._left = [max_bytes] * max(1, len(names))
         self._is_empty = True
         self.is_overdrawn = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """Decode the next bytes from the wire in bounded steps.
+        """Decode the next received bytes in bounded steps.
 
         Raises:
-            Unfetched: if the bytes do not decode; the iteration cannot go on.
+            Unfetched: if the bytes cannot be decoded; the iteration cannot continue.
         """
         self._is_empty = self._is_empty and not data
         pieces: Iterable[bytes] = (data,)
@@ -556,7 +557,7 @@ class BoundedDecoder:
             raise Unfetched("encoding", str(error)) from error
 
     def _granted(self, number: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield what a layer makes, up to the limit, and nothing where it has taken a piece."""
+        """Yield the output of a layer, up to its limit, and b"" after each piece of input."""
         for taken in pieces:
             layer = (taken,) if self.is_identity else self._layers[number].decode(taken)
             for piece in chain(layer, (b"",)):
@@ -569,15 +570,15 @@ class BoundedDecoder:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the body may end here. An empty one may, whatever its coding."""
+        """True if the body may end here; an empty body may, whatever its coding."""
         return self._is_empty or all(layer.is_complete for layer in self._layers)
 
 
 class Codings(NamedTuple):
-    """Codings of a body, as applied. ``has_other_words``: there are words that name no coding.
+    """Codings of a body, as applied. ``has_other_words``: some words are not codings.
 
-    ``is_light``: their decoders take little time and memory, some 50 KB. ``is_gzip``: it is the
-    only one.
+    ``is_light``: their decoders take little time and about 50 KB of memory. ``is_gzip``: gzip is
+    the only coding.
     """
 
     applied: tuple[str, ...]
@@ -590,11 +591,11 @@ class Codings(NamedTuple):
 def codings_of(content_encoding: str) -> Codings:
     """Return the codings of a Content-Encoding value.
 
-    A word that names no coding (``utf-8``, ``none``) says nothing of the body.
+    A word that is not a coding (``utf-8``, ``none``) is ignored.
 
     Raises:
         Unfetched: for a registered coding other than gzip, deflate, br and zstd, and for more than
-            two.
+            two codings.
     """
     words = [word.strip().lower() for word in content_encoding.split(",")]
     said = [word for word in words if word not in ("", "identity")]
@@ -610,7 +611,7 @@ def codings_of(content_encoding: str) -> Codings:
 
 
 def gunzip_short(data: bytes, most: int) -> bytes | None:
-    """Return what one member of gzip stands for, None unless it is whole and has ``most`` bytes."""
+    """Return the content of one gzip member; None if it is incomplete or over ``most`` bytes."""
     member = isal_zlib.decompressobj(_GZIP)
     try:
         text = member.decompress(data, most)

@@ -1,4 +1,4 @@
-"""Connections: opened by aiohttp to allowed addresses only, kept, and closed."""
+"""Connections: opened by aiohttp to allowed addresses only, kept alive, and closed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from freshet.crawler.fetch.addresses import AddressGuard, is_address
 from freshet.crawler.fetch.bounds import RECEIVE_BYTES, connections
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection
 
-#: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.
+#: OpenSSL's errors if the peer speaks another protocol, such as plain HTTP.
 _NOT_TLS = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"}
 )
 
 
-#: Errors of this machine, whatever the host.
+#: Errors of this machine, independent of the host.
 _LOCAL = {
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), "no_descriptors"),
     **dict.fromkeys((errno.ENETDOWN, errno.ENETUNREACH, errno.EADDRNOTAVAIL), "no_network"),
@@ -42,14 +42,14 @@ _LOCAL = {
 
 
 class AddressRefused(OSError):
-    """The address guard does not let a connection be opened."""
+    """The address guard rejects a connection."""
 
 
 class _GuardedResolver(AbstractResolver):
-    """Resolver that drops the addresses that would be refused.
+    """Resolver that drops the addresses that the guard rejects.
 
-    A name with a good and a refused address is thus reached at the good one, and the error
-    is clear where none is left. The guard itself stands at the socket.
+    So a host with allowed and rejected addresses is reached at an allowed one, and the error is
+    clear if none is left. The guard itself checks each socket.
     """
 
     def __init__(self, resolver: AbstractResolver, guard: AddressGuard) -> None:
@@ -67,11 +67,11 @@ class _GuardedResolver(AbstractResolver):
         return allowed
 
     async def close(self) -> None:
-        """Do nothing: the resolver belongs to its maker."""
+        """Do nothing: the creator closes the resolver."""
 
 
 class _ProxyResolver(_GuardedResolver):
-    """Resolver of proxies: that one has no name is no news of a site."""
+    """Resolver of proxies; a missing proxy name must not count as a missing host."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -83,13 +83,14 @@ class _ProxyResolver(_GuardedResolver):
 
 
 def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.socket:
-    """Open a socket: the one place for that, so every hop and IP literal is checked."""
+    """Open a socket; all sockets are opened here, so every hop and IP literal is checked."""
     family, kind, protocol, _, address = info
     refusal = guard.refusal(str(address[0]))
     if refusal is not None:
         raise AddressRefused(refusal)
     opened = socket.socket(family, kind, protocol)
-    # What one read brings is in memory before anybody can say no: not a quarter of a megabyte.
+    # One read brings this much into memory before any limit applies; the default is a quarter of a
+    # MiB.
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
     return opened
 
@@ -97,9 +98,9 @@ def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.s
 def guarded_connector(
     guard: AddressGuard, resolver: AbstractResolver, tls: ssl.SSLContext | None
 ) -> aiohttp.TCPConnector:
-    """Return a connector to allowed addresses only, IPv6 and IPv4 raced (RFC 8305).
+    """Return a connector to allowed addresses only, with IPv6 and IPv4 raced (RFC 8305).
 
-    Their number is not limited here: politeness is the caller's.
+    The caller's politeness limits the number of connections.
     """
     return aiohttp.TCPConnector(
         resolver=_GuardedResolver(resolver, guard),
@@ -112,15 +113,15 @@ def guarded_connector(
 
 
 def is_socks(proxy: str) -> bool:
-    """Return whether a proxy's URL is one of SOCKS."""
+    """Return whether the URL of a proxy is a SOCKS URL."""
     return proxy.startswith("socks")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Ways to a site that differ: fields of requests, secret ones; TLS; the URL of a proxy.
+    """Special access to a site: request header fields, which may be secret; TLS; a proxy URL.
 
-    ``public`` is what of it does not tell the site who asks; None: nothing.
+    ``public`` is the part that does not identify the user to the site, or None.
     """
 
     fields: Mapping[str, str]
@@ -130,7 +131,7 @@ class Access:
     public: Access | None = None
 
     def fields_for(self, url: str) -> dict[str, str]:
-        """Return the fields of a request for a URL, with the cookies that are for it."""
+        """Return the request header fields for a URL, with the matching cookies."""
         found = dict(self.fields)
         if self.cookies is not None:
             wanted = CookieRequest(url)  # noqa: S310 - nothing is opened
@@ -145,7 +146,7 @@ _IDLE_S = 15.0
 
 
 class _Place(NamedTuple):
-    """The destination of a connection, and the way there."""
+    """The destination of a connection, and the route to it."""
 
     scheme: str
     host: str
@@ -155,7 +156,7 @@ class _Place(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """An open connection; ``authorization`` is for a proxy that relays."""
+    """An open connection; ``authorization`` is for a relaying proxy."""
 
     place: _Place
     connection: Connection
@@ -164,15 +165,15 @@ class _Way(NamedTuple):
 
 
 def _is_relayed(place: _Place) -> bool:
-    """Return whether a proxy takes the requests, rather than opening a tunnel for them."""
+    """Return whether a proxy relays the requests, instead of opening a tunnel."""
     return place.proxy is not None and place.scheme == "http" and not is_socks(place.proxy)
 
 
 class Connections:
-    """Connections to servers, direct and by proxies, of which some stay open for a while.
+    """Connections to servers, direct and by proxies; some are kept alive for a while.
 
-    One that is idle serves the next exchange with the same place, the last one first. Not more stay
-    idle than may be in use, and none for longer than 15 s.
+    The most recently idle connection serves the next exchange with the same place. At most as many
+    are idle as may be in use, each for at most 15 s.
     """
 
     def __init__(
@@ -187,21 +188,21 @@ class Connections:
         self._proxied: dict[str, aiohttp.BaseConnector] = {}
         self._open: dict[HttpConnection, _Way] = {}
         self._most_idle = connections()
-        #: Those that wait for another exchange, with the loop's time, the longest idle first.
+        #: Idle connections with the loop's time, the longest idle first.
         self._idle: OrderedDict[HttpConnection, float] = OrderedDict()
-        #: Those of each place; a key is equal to a :class:`_Place`.
+        #: Idle connections by place; a key equals a :class:`_Place`.
         self._places: dict[tuple[object, ...], list[HttpConnection]] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
     async def get(
         self, url: URL, access: Access | None, *, is_fresh: bool = False
     ) -> HttpConnection:
-        """Return a connection that reaches a URL: an idle one, or else a new one.
+        """Return a connection to a URL's host: an idle one, or else a new one.
 
-        With ``is_fresh`` it is one that no request has used.
+        With ``is_fresh`` it is always a new one.
 
         Raises:
-            Unfetched: none can be had.
+            Unfetched: no connection can be opened.
         """
         tls, proxy = (access.tls, access.proxy) if access is not None else (None, None)
         place = (url.scheme, url.raw_host or "", url.port, tls, proxy)
@@ -219,7 +220,7 @@ class Connections:
 
     async def _through(self, proxy: str, place: _Place, url: URL) -> HttpConnection:
         """Return a new connection through a proxy."""
-        # The proxy looks names up: what may be reached through it is for its owner to say.
+        # The proxy resolves names, so its owner decides which hosts can be reached through it.
         if is_address(place.host) and (why := self._guard.refusal(place.host)) is not None:
             raise Unfetched("address", why)
         if proxy not in self._proxied:
@@ -246,18 +247,18 @@ class Connections:
         transport.set_protocol(channel)
         channel.connection_made(transport)
         if place.proxy is not None:
-            # Its address says nothing of the server's.
+            # The proxy's address is not the server's.
             channel.peer = None
         return channel
 
     def put_back(self, channel: HttpConnection) -> None:
         """Keep a connection for another exchange with the same place, or close it."""
         way = self._open.get(channel)
-        # A proxy may pass the server's "keep-alive" on, and hang up after that.
+        # A proxy may forward the server's "keep-alive", and still hang up.
         if way is None or way.is_relayed or not channel.is_reusable:
             channel.close()
             return
-        # What nobody read of the last response goes.
+        # Drop unread bytes of the last response.
         channel.take()
         self._places.setdefault(way.place, []).append(channel)
         self._idle[channel] = self._loop.time()
@@ -267,14 +268,14 @@ class Connections:
             self._alarm = self._loop.call_later(_IDLE_S, self._sweep)
 
     def leave(self, channel: HttpConnection) -> None:
-        """Close a connection, and those to the same place that wait: it may be stale, and they."""
+        """Close a connection, and the idle ones to the same place: they may be stale as well."""
         channel.close()
         if (way := self._open.get(channel)) is not None:
             for other in list(self._places.get(way.place, ())):
                 self._drop(other)
 
     def way(self, channel: HttpConnection, url: URL) -> tuple[str, dict[str, str]]:
-        """Return the target of a request on a connection, and the fields for a proxy."""
+        """Return the request target for a connection, and the header fields for a proxy."""
         way = self._open[channel]
         if not way.is_relayed:
             return url.raw_path_qs, {}
@@ -312,10 +313,10 @@ class Connections:
         if is_socks(proxy):
             from aiohttp_socks import ProxyConnector  # noqa: PLC0415 - an extra
 
-            # "h" and "a" want what is done anyway: the proxy looks names up.
+            # Drop "h" or "a": names are always resolved by the proxy.
             scheme, _, place = proxy.partition("://")
             return ProxyConnector.from_url(f"{scheme[:6]}://{place}", rdns=True, limit=0)
-        # It may stand in a private network: its owner names it.
+        # A proxy may be in a private network, because the user names it.
         anywhere = AddressGuard(allow_networks=(ip_network("0.0.0.0/0"), ip_network("::/0")))
         return guarded_connector(anywhere, _ProxyResolver(self._resolver, anywhere), None)
 
@@ -347,7 +348,7 @@ def own_failures() -> Iterator[None]:
     except TimeoutError as error:
         raise Unfetched("timeout_connect", "no connection in time") from error
     except Exception as error:
-        # Its errors have no common class, and it is imported where a proxy wants it.
+        # The errors of aiohttp_socks have no common class, and it is imported only for a proxy.
         theirs = type(error).__module__.startswith(("aiohttp_socks.", "python_socks."))
         if not theirs and not isinstance(error, EOFError):
             raise
@@ -356,11 +357,11 @@ def own_failures() -> Iterator[None]:
 
 
 def _explain(error: Exception) -> tuple[str, str]:
-    """Return the stable word and the sentence for a foreign exception."""
+    """Return the reason and a sentence for an exception of a library."""
     match error:
         case aiohttp.ClientProxyConnectionError():
             reason, detail = _explain_connect(error)
-            # Nothing is known of the site: not that it has no name, nor no TLS.
+            # The site is unknown: its name and TLS were not tried.
             return (reason if reason in _LOCAL.values() else "connect"), f"to the proxy: {detail}"
         case aiohttp.ClientConnectorError():
             return _explain_connect(error)
@@ -376,7 +377,7 @@ def _detail_of(error: OSError) -> str:
     return getattr(error, "verify_message", "") or error.strerror or str(error) or repr(error)
 
 
-#: Our own refusals to connect.
+#: Reasons of our own errors.
 _REASONS: Final[Mapping[type[OSError], str]] = {
     AddressRefused: "address", NoSuchHost: "no_such_host", ResolverSilent: "no_resolver",
 }  # fmt: skip

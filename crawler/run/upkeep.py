@@ -90,7 +90,7 @@ def _amendment(it: Correction) -> Amendment:
     why = _WHY[it.kind]
     if it.was == "new":
         rung = "text" if it.kind == "unchanged" else "blocks"
-        why = "its text was at another URL before"
+        why = "it stood at another URL before"
     return Amendment(it.at, it.kind, rung, why)
 
 

@@ -1,10 +1,10 @@
-"""The HTTP server of an invocation: one address, one authentication, one form of answers.
+"""The HTTP server of a process: one address, one authentication, one form of responses.
 
-Without a token everything is open to this machine, and to nobody who was led here under another
-name: a page in a browser must not read through a name that it lets point to this machine (DNS
-rebinding), so a request for a foreign name is refused; an address is no name and needs no list.
-With a token every route wants it, or the session that it began, but ``/healthz``, links that nobody
-can guess, and what a login needs. Only then are there routes that change something (POST).
+Without a token, the server is open to this machine only. A web page must not read from it through a
+name that points to this machine (DNS rebinding), so requests for a foreign name are refused; IP
+addresses are allowed. With a token, every route needs it, or a session begun with it, except
+``/healthz``, links with unguessable ids, and the login. Routes that change something (POST) exist
+only with a token.
 """
 
 import asyncio
@@ -56,37 +56,37 @@ log = logging.getLogger(__name__)
 
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
-    # A page of the web is shown, and does nothing.
+    # A stored web page is displayed without any function.
     "Content-Security-Policy": "default-src 'none'; sandbox",
 }
-#: Connections at a time that ask for something short.
+#: Concurrent connections for short requests.
 _CONNECTIONS: Final = 64
-#: Answers at a time that take work, readers that wait for news, and who looks after us.
+#: Concurrent requests that need work; readers that wait for changes; monitoring.
 _LASTING: Final = 64
 _WAITING: Final = 1_000
 _LOOKING: Final = 16
 _LATER: Final = {hdrs.RETRY_AFTER: "5"}
 _WANTED: Final = {hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"'}
-#: An Accept-Encoding that takes gzip.
+#: Matches an Accept-Encoding that accepts gzip.
 _ZIPPED: Final = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
-#: Smaller bodies are not compressed. Larger ones are written by so much, each in so many seconds.
+#: Smaller bodies are not compressed. Larger bodies are written in pieces, each with a time limit.
 _COMPRESSED_BYTES: Final = 1_024
 _PIECE_BYTES: Final = 2**16
-#: Longer bodies are sent while they are made, without their length.
+#: Longer bodies are sent while they are produced, without Content-Length.
 _WHOLE_BYTES: Final = 2**20
 _STALLED_S: Final = 20.0
-#: Events for the pages in a browser.
+#: Event stream for pages in a browser.
 EVENTS: Final = "/events"
 _FEED: Final = "/v1/changefeed"
-#: Paths of who looks after us, who is not kept out by others.
+#: Paths of monitoring, which is never refused for lack of room.
 _LOOKED_AT: Final = frozenset({"/healthz", "/metrics"})
-#: Feeds at addresses that nobody can guess.
+#: Feeds at unguessable URLs.
 _SECRET_FEEDS: Final = "/feeds/"
 #: Paths that need no token.
 _FREE: Final = ("/healthz", "/o/", _SECRET_FEEDS, "/static/", "/.well-known/", LOGIN)
-#: What the form of a request holds: its fields by name.
+#: The fields of a request's form, by name.
 FORM: Final[web.RequestKey[Mapping[str, str]]] = web.RequestKey("form", dict)
-#: Bytes and fields of a form.
+#: Limits of a form: bytes and fields.
 _FORM_BYTES, _FORM_FIELDS = 2**16, 100
 _FORM: Final = "application/x-www-form-urlencoded"
 #: RFC 6750; 16 characters cannot be guessed over a network.
@@ -94,19 +94,19 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
 
 class HttpRefusal(Exception):
-    """A request that is answered with an error, and why in a sentence."""
+    """A request that is answered with an error status and a reason."""
 
     def __init__(self, status: HTTPStatus, reason: object, **headers: str) -> None:
         super().__init__(reason)
         self.status, self.headers = status, headers
 
     def as_json(self) -> dict[str, str]:
-        """Return a word for programs and a sentence for people."""
+        """Return the error as a word for programs and a sentence for people."""
         return {"error": self.status.name.lower(), "reason": str(self)}
 
     @classmethod
     def of(cls, error: Exception) -> "HttpRefusal | None":
-        """Return the refusal that an error means; None for a fault of the program."""
+        """Return the refusal for an error, or None for a fault of the program."""
         match error:
             case HttpRefusal():
                 return error
@@ -134,10 +134,10 @@ class HttpRefusal(Exception):
 
 
 class Answer(web.StreamResponse):
-    """An answer: ``pieces`` are made while they are sent; of ``live`` ones each at once.
+    """A response whose ``pieces`` are produced while it is sent; ``live`` ones are sent at once.
 
-    ``name`` is all that decides the content, whatever its coding, and becomes the ETag; empty: the
-    body itself; None: no cache keeps it.
+    ``name`` identifies the content, independent of its coding, and becomes the ETag. An empty name
+    uses the body itself; None forbids caching.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Answer(web.StreamResponse):
         self.force_close()
 
     async def send(self, request: web.BaseRequest) -> None:
-        """Send it; what fails before its first bytes is raised, later the connection ends."""
+        """Send it; an error before the first byte is raised, a later one ends the connection."""
         async with aclosing(self._pieces):
             body, is_whole, tag = b"", False, self._name and _digest(self._name.encode())
             if not self.is_live and not (tag and _is_known(request, tag)):
@@ -162,7 +162,7 @@ class Answer(web.StreamResponse):
                 await self._write(request, body)
 
     async def _begun(self) -> tuple[bytes, bool]:
-        """Return the first bytes, and whether they are all."""
+        """Return the first bytes, and whether they are the whole body."""
         found, size = [], 0
         async for piece in self._pieces:
             found.append(piece)
@@ -172,7 +172,7 @@ class Answer(web.StreamResponse):
         return b"".join(found), True
 
     def _settle(self, request: web.BaseRequest, tag: str | None, length: int | None) -> None:
-        """Set the headers that depend on the request; the length is known or not."""
+        """Set the headers that depend on the request; the length may be unknown."""
         zipped = not self.is_live and _takes_gzip(request)
         if tag:
             self.etag = f"{tag}-gzip" if zipped else tag
@@ -203,7 +203,7 @@ class Answer(web.StreamResponse):
 
 
 def whole(body: object, content_type: str = "application/json", **others: Any) -> Answer:
-    """Return the answer of a body, which is bytes, or a value in JSON."""
+    """Return the response for a body: bytes, or a value to send as JSON."""
 
     async def pieces() -> AsyncGenerator[bytes, None]:
         yield body if isinstance(body, bytes) else as_line(body)
@@ -212,24 +212,24 @@ def whole(body: object, content_type: str = "application/json", **others: Any) -
 
 
 def as_line(value: object) -> bytes:
-    """Write a value in JSON, on a line."""
+    """Return a value as JSON on one line."""
     return json_text(value).encode("utf-8", "replace") + b"\n"
 
 
 def leading(path: str) -> Answer:
-    """Return the answer to a form: it leads on to a page."""
+    """Return the response to a form: a redirect to a page."""
     return whole(b"", status=HTTPStatus.SEE_OTHER, headers={hdrs.LOCATION: path})
 
 
-#: Entry points that give a function of a :class:`freshet.crawler.read.api.StoreApi` and the
-#: settings, which returns :class:`HtmlPages`; the first one is used.
+#: Entry points of functions that make :class:`HtmlPages` from a
+#: :class:`freshet.crawler.read.api.StoreApi` and the settings; the first one is used.
 DASHBOARDS: Final = "freshet.dashboards"
 
 
 class HtmlPages(Protocol):
-    """Pages for people beside an API: the routes of both, and refusals as pages.
+    """Pages for people in addition to an API: the routes of both, and refusals as pages.
 
-    What a form holds is ``request[FORM]``.
+    The fields of a form are ``request[FORM]``.
     """
 
     routes: Iterable[web.AbstractRouteDef]
@@ -241,12 +241,12 @@ class HtmlPages(Protocol):
         """End what the pages have begun; the last call."""
 
 
-#: The content of ``/healthz``: the problems, none if all is well, and further facts.
+#: The content of ``/healthz``: a list of problems, empty if healthy, and further facts.
 Health: TypeAlias = tuple[list[str], Mapping[str, object]]
 
 
 def of_shards(found: Mapping[int, Health], down: Mapping[int, str]) -> Health:
-    """Return the health of a store by that of its shards, and by why others cannot be asked."""
+    """Return a store's health from that of its shards, and why other shards did not answer."""
     lines = {shard: problems for shard, (problems, _) in found.items()}
     lines |= {shard: [f"down: {why}"] for shard, why in down.items()}
     problems = [f"shard {shard}: {line}" for shard in sorted(lines) for line in lines[shard]]
@@ -255,9 +255,9 @@ def of_shards(found: Mapping[int, Health], down: Mapping[int, str]) -> Health:
 
 
 class HttpServer:
-    """Server from :meth:`open` to :meth:`close` of ``/healthz``, ``/metrics`` and further routes.
+    """Server of ``/healthz``, ``/metrics`` and further routes, from :meth:`open` to :meth:`close`.
 
-    ``pages`` are beside them.
+    ``pages`` adds pages for people.
     """
 
     def __init__(
@@ -271,19 +271,19 @@ class HttpServer:
         """Serve by these settings.
 
         Raises:
-            CrawlError: the token cannot be read, or it is none.
+            CrawlError: the token cannot be read, or is invalid.
         """
         self._health, self._registry, self._pages = health, registry, pages
         self._names = {"localhost", *map(str.lower, operation.host_names)}
         token = read_secret("operation.token", operation.token)
         if operation.token and not (_TOKEN.fullmatch(token) or HASHED.fullmatch(token)):
             raise CrawlError(
-                "operation.token: a token has at least 16 letters, digits and signs of ._~+/-, as "
-                "`openssl rand -hex 32` prints them; sha256: stands before its hash"
+                "operation.token: a token has at least 16 letters, digits or characters of "
+                "._~+/-, as `openssl rand -hex 32` prints them; prefix a hash with sha256:"
             )
         hide(token)
         self._logins = Logins(token, operation.trusted_proxies) if token else None
-        # The others are for the store and for what takes work.
+        # The rest is reserved for the store and for requests that need work.
         self._waiting = min(_WAITING, open_files() // 2)
         self._server: BoundedServer | None = None
         self._runner = web.AppRunner(self._application([*routes, *(pages.routes if pages else ())]))
@@ -302,9 +302,9 @@ class HttpServer:
         return app
 
     async def open(self, address: str, port: int) -> str:
-        """Listen as :class:`BoundedServer`; return the URL, with the port that was chosen."""
+        """Listen as :class:`BoundedServer`; return the URL, with the chosen port."""
         await self._runner.setup()
-        # It has one as soon as it is set up.
+        # The runner has a server after setup.
         app = cast("web.Server", self._runner.server)
         self._server = BoundedServer(
             app.request_handler, _CONNECTIONS, lambda *_: None,
@@ -315,7 +315,7 @@ class HttpServer:
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     def login_place(self) -> str:
-        """Return the place where one login needs no token, for ten minutes; "" without a token."""
+        """Return a path for one login within ten minutes; "" if the server has no token."""
         if self._logins is None or not self._has_login:
             return ""
         return f"{LOGIN}?once={self._logins.key_for_one()}"
@@ -332,21 +332,21 @@ class HttpServer:
 
     @web.middleware
     async def _sent(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Send an answer, or the refusal that an error means."""
+        """Send a response, or the refusal for an error."""
         request[CSRF] = ""
         try:
             response = await handler(request)
             if isinstance(response, Answer):
                 await response.send(request)
                 return response
-            # A file, which aiohttp sends after us.
+            # A file, which aiohttp sends itself.
             response.force_close()
             if _takes_gzip(request) and hdrs.RANGE not in request.headers:
                 response.enable_compression(web.ContentCoding.gzip)
             return response
         except ConnectionError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is: the next request is answered
+        except Exception as error:  # noqa: BLE001 - any error: later requests are answered
             answer = self._refused(request, error)
         await answer.send(request)
         return answer
@@ -361,9 +361,9 @@ class HttpServer:
 
     @web.middleware
     async def _let_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Raise a refusal of another name than the server's, of a stranger, and of another's form.
+        """Refuse foreign host names, requests without authentication, and foreign forms.
 
-        The form of a request stands in ``request[FORM]`` afterwards.
+        Afterwards ``request[FORM]`` has the fields of the request's form.
         """
         known, is_form = self._logins, request.method == hdrs.METH_POST
         if (wrong := request.match_info.http_exception) is not None:
@@ -373,7 +373,7 @@ class HttpServer:
             raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
         is_program = known is not None and self._is_program(request, known)
         if is_form and known is None:
-            why = "without operation.token nothing can be changed here; set it, and start again"
+            why = "changes need a token: set operation.token, and start again"
             raise HttpRefusal(HTTPStatus.FORBIDDEN, why)
         if is_form:
             request[FORM] = await _form(request)
@@ -383,23 +383,23 @@ class HttpServer:
 
     @web.middleware
     async def _placed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Give a request its place, if it wants one; refuse it if all are taken."""
+        """Reserve a place for a request of a limited kind; refuse it if all are taken."""
         if not (kind := _kind_of(request)):
             return await handler(request)
         is_full = self._server is not None and not self._server.keep(request, kind)
         if is_full and kind != "look":
             why = f"{_LASTING} requests are being answered; try again later"
             if kind == "wait":
-                why = f"{self._waiting:,} readers wait for news; try again later"
+                why = f"{self._waiting:,} readers wait for changes; try again later"
             raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
         return await handler(request)
 
     def _is_program(self, request: web.BaseRequest, known: Logins) -> bool:
-        """Return whether a request brings the token itself, and note its session if it has one.
+        """Return whether a request has the token itself, and set its session's secret, if any.
 
         Raises:
-            HttpRefusal: it has neither, and needs one.
-            Refused: its client has brought too many wrong tokens.
+            HttpRefusal: it needs a token or session, and has neither.
+            Refused: its client has sent too many wrong tokens.
         """
         request[CSRF] = known.mark(request)
         is_free = request.path.startswith(_FREE)
@@ -409,18 +409,18 @@ class HttpServer:
         return is_program
 
     def _unknown(self, request: web.BaseRequest) -> HttpRefusal:
-        """Return the refusal of a request by nobody; it leads people to the login."""
+        """Return the refusal of an unauthenticated request; it leads people to the login."""
         is_form = request.method == hdrs.METH_POST
         place = stood_at(request) if is_form else request.path_qs
         login = f"{LOGIN}?next={quote(place, safe='')}{'&lost=' * is_form}"
         if _is_for_people(request) and self._has_login:
             return HttpRefusal(HTTPStatus.SEE_OTHER, "log in first", Location=login)
-        why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
-        # A part of a page cannot become another one: htmx loads the login as a whole.
+        why = "send the header Authorization: Bearer TOKEN, with the token of operation.token"
+        # HX-Redirect makes htmx load the login as a whole page, not into a part of one.
         return HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED, **{"HX-Redirect": login})
 
     def _is_ours(self, hosts: list[str]) -> bool:
-        """Return whether the request names one host, an address or one of our names."""
+        """Return whether the request names exactly one host: an address or an allowed name."""
         if len(hosts) != 1:
             return False
         name, colon, port = hosts[0].lower().rpartition(":")
@@ -467,7 +467,7 @@ class HttpServer:
 
 
 def _kind_of(request: web.BaseRequest) -> str:
-    """Return of which kind the place is that a request wants; "" if it is short."""
+    """Return the kind of place that a request needs, or "" if it is short."""
     if request.path in _LOOKED_AT:
         return "look"
     waits = request.query.get("feed") in ("longpoll", "continuous")
@@ -485,8 +485,8 @@ def _takes_gzip(request: web.BaseRequest) -> bool:
 
 
 async def _add_headers(_request: web.BaseRequest, response: web.StreamResponse) -> None:
-    """Add what all answers have, those of aiohttp's own too."""
-    # aiohttp has named itself by now.
+    """Add the common headers to all responses, including aiohttp's own."""
+    # aiohttp has set its own Server header before.
     response.headers[hdrs.SERVER] = "freshet"
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
@@ -495,23 +495,23 @@ async def _add_headers(_request: web.BaseRequest, response: web.StreamResponse) 
     if not is_live:
         response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
     if tag and response.compression and not isinstance(response, Answer):
-        # A file of aiohttp's has one name for both of its codings.
+        # aiohttp uses the same ETag for both codings of a file.
         response.etag = ETag(tag.value, is_weak=True)
 
 
 async def _form(request: web.BaseRequest) -> dict[str, str]:
-    """Read the fields of a form, which is short."""
+    """Read the fields of a short form."""
     if request.content_type != _FORM:
         raise HttpRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send a form: {_FORM}")
     try:
         body = (await request.read()).decode()
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_FORM_FIELDS))
     except ValueError as error:
-        raise HttpRefusal(HTTPStatus.BAD_REQUEST, f"this is no form: {error}") from error
+        raise HttpRefusal(HTTPStatus.BAD_REQUEST, f"this is not a form: {error}") from error
 
 
 async def listening(server: HttpServer, operation: Operation) -> str:
-    """Open a server at the address of the settings; return where it listens.
+    """Open a server at the address of the settings; return its URL.
 
     Raises:
         CrawlError: it cannot listen there.
@@ -521,8 +521,8 @@ async def listening(server: HttpServer, operation: Operation) -> str:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
         raise CrawlError(
-            f"{operation.listen}: cannot listen there: {why}; --listen or operation.listen names "
-            "another place"
+            f"{operation.listen}: cannot listen there: {why}; choose another address with --listen "
+            "or operation.listen"
         ) from error
 
 
@@ -531,7 +531,7 @@ async def listening(server: HttpServer, operation: Operation) -> str:
 
 @contextmanager
 def _cutting_short(request: web.BaseRequest) -> Iterator[None]:
-    """End the connection where an answer fails after its first bytes."""
+    """End the connection if a response fails after its first bytes."""
     try:
         yield
     except ConnectionError:
@@ -539,7 +539,7 @@ def _cutting_short(request: web.BaseRequest) -> Iterator[None]:
     except Exception as error:
         if request.transport is not None:
             request.transport.abort()
-        # A reader that stopped reading is nothing to report.
+        # A reader that stopped reading is not worth a log line.
         if not isinstance(error, TimeoutError):
             log.warning("the answer to %s was cut short: %s", request.path, error)
         raise ConnectionResetError("the answer was cut short") from error
@@ -550,6 +550,6 @@ def _digest(content: bytes) -> str:
 
 
 def _is_known(request: web.BaseRequest, etag: str) -> bool:
-    """Return whether the reader has the content of this name, in whichever coding."""
+    """Return whether the client has the content with this ETag, in any coding."""
     known = {each.value.removesuffix("-gzip") for each in request.if_none_match or ()}
     return "*" in known or etag in known

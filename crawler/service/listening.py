@@ -1,10 +1,9 @@
-"""An HTTP server for strangers: few and short connections, however many are tried.
+"""An HTTP server for untrusted clients: it limits the number and duration of connections.
 
-aiohttp reads HTTP; the number and life of connections are bounded here. *Invariant.* At most
-``most`` connections are open, none longer than ``_LIFE_S``; a further one closes the oldest.
-Consequence: a sender with many silent or slow connections keeps others out no longer than that.
-Apart from these are connections whose requests were found worth a place, of which each kind of
-request has its own number.
+aiohttp parses HTTP; this module limits connections. *Invariant.* At most ``most`` connections are
+open, none longer than ``_LIFE_S``; a further one closes the oldest. Consequence: a client with many
+silent or slow connections keeps others out no longer than that. Connections with an accepted
+long-running request are counted separately, with a limit per kind of request.
 """
 
 import asyncio
@@ -20,14 +19,14 @@ from aiohttp.web_protocol import RequestHandler
 
 _LIFE_S: Final = 20.0
 _SWEEP_S: Final = 1.0
-#: Backlog of connections; all of them are accepted in one turn of the event loop.
+#: Backlog of connections; all are accepted in one turn of the event loop.
 _BACKLOG: Final = 32
 _LINE_BYTES: Final = 8_190
 
 
 @dataclass(slots=True)
 class _Connection:
-    """An open connection; ``served``: it has brought a request that was answered."""
+    """An open connection; ``served``: one of its requests has been answered."""
 
     opened_at: float
     transport: asyncio.Transport
@@ -36,9 +35,9 @@ class _Connection:
 
 
 class BoundedServer(web.Server):
-    """aiohttp's server with few and short connections; ``refused`` takes a reason and a source.
+    """aiohttp's server with limited connections; ``refused`` is called with a reason and a source.
 
-    ``request_factory`` is that of the application that has the handler.
+    ``request_factory`` is that of the application which owns the handler.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class BoundedServer(web.Server):
             finally:
                 self._answers.discard(asyncio.current_task())
                 if (lasted := self._left(request.protocol)) is not None:
-                    # Its last bytes have the time of a short connection.
+                    # Its last bytes get the duration of a short connection.
                     lasted.opened_at = asyncio.get_running_loop().time()
                     self._open[request.protocol] = lasted
             if request.protocol in self._open:
@@ -68,7 +67,7 @@ class BoundedServer(web.Server):
             keepalive_timeout=_LIFE_S, lingering_time=0, auto_decompress=False,
             max_line_size=_LINE_BYTES, max_field_size=_LINE_BYTES, max_headers=64,
             read_bufsize=2**16,
-            # An answer that lasts ends with its reader.
+            # A long-running response ends when its reader leaves.
             handler_cancellation=bool(places),
         )  # fmt: skip
         self._most, self._places = most, places
@@ -81,10 +80,10 @@ class BoundedServer(web.Server):
         self._sweeping: asyncio.Task[None] | None = None
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; return address and port, which may have been 0 for any.
+        """Listen; return address and port, which may have been given as 0 for any.
 
         Raises:
-            OSError: the address cannot be listened at.
+            OSError: the address cannot be used.
         """
         self._server = await asyncio.get_running_loop().create_server(
             self, host, port, backlog=_BACKLOG, reuse_address=True
@@ -94,13 +93,13 @@ class BoundedServer(web.Server):
         return str(address), int(number)
 
     async def close(self) -> None:
-        """Stop listening, end what lasts, and close all connections."""
+        """Stop listening, end long-running responses, and close all connections."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
             for answer in filter(None, self._answers):
-                # Once: those whose readers have gone are closing what they opened.
+                # Cancel once: responses whose readers have left are cleaning up already.
                 if not answer.cancelling():
                     answer.cancel()
             await asyncio.gather(*filter(None, self._answers), return_exceptions=True)
@@ -110,20 +109,20 @@ class BoundedServer(web.Server):
             self._server = None
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Accept a connection; close the oldest where there are too many."""
+        """Accept a connection; close the oldest one if there are too many."""
         super().connection_made(handler, transport)
         self._open[handler] = _Connection(asyncio.get_running_loop().time(), transport)
         if len(self._open) > self._most:
             self._end(next(iter(self._open)), "too many connections")
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Forget a closed connection."""
+        """Remove a closed connection."""
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
         self._left(handler)
 
     def keep(self, request: web.BaseRequest, kind: str) -> bool:
-        """Let the answer to a request of a kind last; return False if all its places are taken."""
+        """Reserve a place for a long-running request of a kind; return False if all are taken."""
         if self._taken[kind] >= self._places[kind] or request.protocol not in self._open:
             return False
         self._taken[kind] += 1
@@ -133,7 +132,7 @@ class BoundedServer(web.Server):
         return True
 
     def _left(self, handler: RequestHandler) -> _Connection | None:
-        """Take back the place of a connection, if it has one."""
+        """Release the place of a connection, if it has one."""
         lasted = self._lasting.pop(handler, None)
         if lasted is not None:
             self._taken[lasted.kind] -= 1
@@ -152,14 +151,14 @@ class BoundedServer(web.Server):
     def _end(self, handler: RequestHandler, why: str) -> None:
         connection = self._open.pop(handler)
         peer = connection.transport.get_extra_info("peername")
-        # A kept-alive connection is no refusal.
+        # Closing a kept-alive connection refuses no request.
         if not connection.served:
             self._refused(why, str(peer[0]) if peer else "nowhere")
         connection.transport.abort()
 
 
 def _counting(refused: Callable[[str, str], None]) -> logging.Logger:
-    """Return a logger that counts malformed requests: a line for each would serve a flood."""
+    """Return a logger that only counts malformed requests, so that a flood cannot fill the log."""
     logger = logging.Logger(__name__)  # noqa: LOG001 - one for each server, heard by nobody
 
     def count(record: logging.LogRecord) -> bool:

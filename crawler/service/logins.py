@@ -1,7 +1,7 @@
-"""Authentication: by the token in a header, or once as a password, and then by a cookie.
+"""Authentication: by the token in a header, or by a login with it and then a cookie.
 
-*Invariant.* A browser changes something only by a form of ours, which holds a secret of its session
-and says where it stood. Consequence: no other site or service does by a reader's browser.
+*Invariant.* A browser can change something only by a form of this server, which has a secret of the
+session and names its origin. Consequence: no other site or service can do so with a user's browser.
 """
 
 import hmac
@@ -24,75 +24,75 @@ from freshet.crawler.service.senders import Buckets
 Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
-#: What the forms of a request's session hold; "" where it may change nothing.
+#: The secret in the forms of a request's session; "" if the session may change nothing.
 CSRF: Final = web.RequestKey("csrf", str)
 _AGE_S: Final = 43_200
-#: Seconds for which a key for one login lasts.
+#: Lifetime of a one-time login key, in seconds.
 _KEY_S: Final = 600.0
-#: A token that is known by its hash.
+#: A token given by its hash.
 HASHED: Final = re.compile(r"sha256:([0-9a-f]{64})")
-#: Logins at a time; a further one ends the one that has been idle for the longest.
+#: Concurrent sessions; a further one ends the session that has been idle longest.
 _MOST: Final = 256
-#: Wrong tries of an address at once, and a second.
+#: Wrong attempts of an address: at once, and per second.
 _TRIES: Final = (5.0, 0.1)
-#: The second where the browser came by TLS: no other host and no plain HTTP can set it.
+#: Cookie names; the second one is for TLS, where no other host and no plain HTTP can set it.
 _PLAIN, _SECURE = "freshet", "__Host-freshet"
-#: A place of ours: not of another host, which a second slash would begin.
+#: A path on this server; a second slash would begin another host.
 _PLACE: Final = re.compile(r"/(?![/\\])[!-~]*")
 
 
 class Logins:
-    """The sessions of browsers that have shown the token; they end with the process."""
+    """The sessions of browsers that have logged in; they end with the process."""
 
     def __init__(
         self, token: str, proxies: Networks = (), now: Callable[[], float] = monotonic
     ) -> None:
         self._hash = _hash(token) if (known := HASHED.fullmatch(token)) is None else known[1]
         self._now, self._key = now, secrets.token_bytes()
-        #: A key for one login, and until when it counts.
+        #: The one-time login key, and the end of its validity.
         self._once, self._once_until = "", 0.0
         self._proxies = proxies
         self._opened: LruCache[str, float] = LruCache(_MOST)
         self._tries = Buckets(*_TRIES, room=4_096)
 
     def bears(self, request: web.BaseRequest) -> bool:
-        """Return whether a request has the token in its header. Raises Refused."""
+        """Return whether a request has the token in its header; raise Refused."""
         said = request.headers.get(hdrs.AUTHORIZATION, "")
         return self.opens(said, client_of(request, self._proxies))
 
     def opens(self, said: str, client: str) -> bool:
-        """Return whether a client's Authorization header has the token. Raises Refused."""
+        """Return whether an Authorization header has the token; raise Refused."""
         scheme, _, given = said.partition(" ")
         return scheme.lower() == "bearer" and self._is_right(client, given)
 
     def _is_right(self, client: str, given: str) -> bool:
-        """Return whether this is the token, and count a wrong one of a client.
+        """Return whether this is the token; count a wrong one of the client.
 
         Raises:
-            Refused: the client has given too many.
+            Refused: the client has sent too many wrong tokens.
         """
         now = self._now()
         if self._tries.level(client, now) < 1:
-            raise Refused(429, "too many tries from your address; try again in ten seconds")
+            raise Refused(429, "too many attempts from your address; try again in ten seconds")
         if _same(_hash(given.strip()), self._hash):
             return True
         self._tries.take(client, now)
         return False
 
     def key_for_one(self) -> str:
-        """Return a key with which somebody may log in once, instead of the last one."""
+        """Return a new key for one login, which replaces the previous one."""
         self._once, self._once_until = secrets.token_urlsafe(32), self._now() + _KEY_S
         return self._once
 
     def _takes_key(self, given: str) -> bool:
-        """Return whether this is the key for one login, which then counts no more."""
+        """Return whether this is the one-time key, and invalidate it."""
         is_it = bool(self._once) and _same(given, self._once) and self._now() < self._once_until
         if is_it:
             self._once = ""
         return is_it
 
     def mark(self, request: web.BaseRequest) -> str:
-        """Return what the forms of a request's session hold, "" where it has none."""
+        """Return the secret for the forms of a request's session, or "" without a session."""
         _, name = _cookie(request)
         opened_at = self._opened.use(name)
         if opened_at is None or self._now() - opened_at > _AGE_S:
@@ -102,18 +102,18 @@ class Logins:
     def login(
         self, request: web.BaseRequest, form: Mapping[str, str], answer: web.StreamResponse
     ) -> None:
-        """Begin a session, which the answer's cookie names. Raises Refused."""
+        """Begin a session, and set its cookie in the response; raise Refused."""
         given = form.get("token", "")
         client = client_of(request, self._proxies)
         if not (self._takes_key(given) or self._is_right(client, given)):
             raise Refused(
                 403,
-                "Wrong token: it is not that of operation.token. `freshet serve --login` prints a "
-                "link, which counts once, for ten minutes.",
+                "Wrong token: use the token of operation.token. `freshet serve --login` prints a "
+                "link for one login within ten minutes.",
             )
         name = secrets.token_urlsafe(32)
         self._opened[name] = self._now()
-        # The browser itself says how it came; a header of a proxy may be anybody's.
+        # The browser reports its own scheme; a proxy's header can be forged.
         is_secure = request.headers.get(hdrs.ORIGIN, "").startswith("https://")
         answer.set_cookie(
             _SECURE if is_secure else _PLAIN, name, max_age=_AGE_S, secure=is_secure,
@@ -121,23 +121,23 @@ class Logins:
         )  # fmt: skip
 
     def logout(self, request: web.BaseRequest, answer: web.StreamResponse) -> None:
-        """End the session of a request, and its cookie."""
+        """End the session of a request, and delete its cookie."""
         cookie, name = _cookie(request)
         self._opened.pop(name, None)
         answer.del_cookie(cookie, secure=cookie == _SECURE, httponly=True, samesite="Strict")
 
 
 def client_of(request: web.BaseRequest, proxies: Networks) -> str:
-    """Return who sends a request, see :func:`client_behind`."""
+    """Return the client that sent a request, see :func:`client_behind`."""
     said = ",".join(request.headers.getall("X-Forwarded-For", []))
     return client_behind(request.remote or "", said, proxies)
 
 
 def client_behind(client: str, forwarded: str, proxies: Networks) -> str:
-    """Return the address of a client, or of IPv6 the network that one client has.
+    """Return the address of a client, or for IPv6 the /64 network of a client.
 
-    ``forwarded`` is X-Forwarded-For, which names the client of a proxy: it is believed from
-    ``proxies`` alone.
+    ``forwarded`` is X-Forwarded-For, in which a proxy names its client; only ``proxies`` are
+    trusted.
     """
     for each in reversed(forwarded.split(",")):
         address = _address(client)
@@ -151,7 +151,7 @@ def client_behind(client: str, forwarded: str, proxies: Networks) -> str:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return an address, without the port that some proxies add; None if it is none."""
+    """Return an address without the port that some proxies add, or None."""
     port = re.fullmatch(r"\[(.+)\](:\d+)?|([\d.]+):\d+", text)
     with suppress(ValueError):
         found = ip_address((port[1] or port[3]) if port else text)
@@ -160,9 +160,9 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_of_others(request: web.BaseRequest) -> bool:
-    """Return whether a page of another origin has made a browser send a request.
+    """Return whether a page of another origin made a browser send a request.
 
-    Browsers let no page choose these headers; the first one is missing where there is no TLS.
+    Pages cannot set these headers in a browser; the first one is missing without TLS.
     """
     said = request.headers.get("Sec-Fetch-Site")
     if said is not None:
@@ -173,26 +173,26 @@ def is_of_others(request: web.BaseRequest) -> bool:
 
 
 def place_of(wanted: str) -> str:
-    """Return where a form leads on to: a path of ours."""
+    """Return the path to which a form leads on, on this server."""
     return wanted if _PLACE.fullmatch(wanted) else "/"
 
 
 def stood_at(request: web.BaseRequest) -> str:
-    """Return where a form stood, a path of ours, as its Referer says."""
+    """Return the path of a form's page on this server, by the Referer header."""
     said = urlsplit(request.headers.get(hdrs.REFERER, ""))
     return place_of(said._replace(scheme="", netloc="", fragment="").geturl())
 
 
 def check_form(request: web.BaseRequest, form: Mapping[str, str]) -> None:
-    """Raise Refused unless a browser sends a form of ours, and of its session but to log in."""
-    # Browsers let no page choose these headers; the first is missing where there is no TLS.
+    """Raise Refused unless the form is of this server and, except for a login, of its session."""
+    # Pages cannot set these headers in a browser; the first one is missing without TLS.
     said = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get(hdrs.ORIGIN, "").partition("://")[2]
     if said != "same-origin" and (said is not None or origin != request.headers[hdrs.HOST]):
-        raise Refused(403, "only a page of this server may send this")
+        raise Refused(403, "only a page of this server may send this form")
     given = form.get("csrf", "")
     if request.path != LOGIN and not (given and _same(given, request[CSRF])):
-        raise Refused(403, "this form is not of your session; load it again")
+        raise Refused(403, "this form is not of your session; load the page again")
 
 
 def _cookie(request: web.BaseRequest) -> tuple[str, str]:
@@ -201,7 +201,7 @@ def _cookie(request: web.BaseRequest) -> tuple[str, str]:
 
 
 def hashed(token: str) -> str:
-    """Return a token as the settings may have it: by its hash.
+    """Return the hash of a token, as the settings accept it.
 
     >>> hashed("a-token-of-24-characters")[:20]
     'sha256:84b9b41d13c3c'

@@ -1,8 +1,8 @@
-"""The metrics of a daemon, as Prometheus reads them.
+"""The metrics of a daemon for Prometheus.
 
-Events are counted as they commit; the current state is read from memory at a scrape.
-*Invariant.* No label is a URL, a host or anything else that the web makes up. Consequence:
-the number of series is fixed, however much is crawled, and a scrape costs about a millisecond.
+Events are counted when they are committed; the current state is read from memory at a scrape.
+*Invariant.* No label is a URL, a host or other data from the web. Consequence: the number of series
+is fixed, however much is crawled, and a scrape takes about a millisecond.
 """
 
 import tomllib
@@ -27,7 +27,7 @@ from freshet.scheduler.queue.audit import Staleness
 from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, StoreUpdate, Visit
 
-#: What each metric says of itself.
+#: The documentation of each metric.
 SAYS: Final = tomllib.loads((files(__package__) / "metrics.toml").read_text("utf-8"))
 _LAG_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 _WORK_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0)
@@ -35,16 +35,16 @@ _EXCHANGE_BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.
 
 #: The phase of a daemon.
 DaemonPhase = Literal["starting", "fetching", "reloading", "upkeep", "stopping"]
-#: What there is to say at a scrape, by the names in metrics.toml; by label where there are several.
-#: None is not exported.
+#: Values for a scrape, by the names in metrics.toml; a mapping has values by label. None is not
+#: exported.
 Figures: TypeAlias = Mapping[str, float | Mapping[str, float] | None]
 
 T = TypeVar("T")
 
 
 def process_metrics(version: str) -> CollectorRegistry:
-    """Return a registry of what is known of any process of this version."""
-    # Start times of series are of no use to a scraper, and double their number.
+    """Return a registry with the metrics of any process of this version."""
+    # Start times of series are useless here, and double their number.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = CollectorRegistry()
     _made(Gauge, "build_info", registry, ["version"]).labels(version).set(1)
@@ -53,7 +53,7 @@ def process_metrics(version: str) -> CollectorRegistry:
 
 
 class Metrics:
-    """The registry of one daemon, and its counters.
+    """The registry and counters of one daemon.
 
     Attributes:
         registry: the collectors that a scrape reads.
@@ -82,11 +82,11 @@ class Metrics:
             self._reloads.labels(result)
 
     def stand(self, figures: Callable[[], Figures]) -> None:
-        """Export these figures from now on, too."""
+        """Export these figures as well from now on."""
         self.registry.register(_Standing(figures))
 
     def is_in(self, state: DaemonPhase, *, healthy: bool) -> None:
-        """Note the daemon's phase."""
+        """Record the daemon's phase."""
         for each in get_args(DaemonPhase):
             self._state.labels(each).set(each == state)
         self._healthy.set(healthy)
@@ -115,7 +115,7 @@ class Metrics:
         self._reloads.labels("done" if done else "refused").inc()
 
     def lagged(self, seconds: float, cpu_s: float) -> None:
-        """Record the delay of a timer of the event loop, and the loop's CPU time meanwhile."""
+        """Record the delay of an event loop timer, and the loop's CPU time during the delay."""
         self._lag.observe(seconds)
         if (stretch := min(seconds, cpu_s)) > self._longest:
             self._longest = stretch
@@ -139,7 +139,7 @@ def _labels(entry: Entry) -> tuple[str, str, str]:
 
 
 def _host_state(state: HostState | None) -> str:
-    """Return the host's state after the visit: answering, or its degree of trouble."""
+    """Return the host's state after the visit: answering, failing or parked."""
     if state is None:
         return "unknown"
     if state.parked_until is not None and state.parked_until > (state.last_exchange_at or 0.0):
@@ -192,7 +192,7 @@ def of_shards(texts: Mapping[int, bytes]) -> bytes:
 
 
 class _Collected(dict[str, Metric], Collector):
-    """Collector of families that others have collected, by their names."""
+    """Collector of metric families collected elsewhere, by name."""
 
     def collect(self) -> Iterable[Metric]:
         """Return the families."""
@@ -210,13 +210,13 @@ def _made(
 
 
 class _Standing(Collector):
-    """Collector of the figures at a scrape."""
+    """Collector of the current figures at a scrape."""
 
     def __init__(self, figures: Callable[[], Figures]) -> None:
         self._figures = figures
 
     def describe(self) -> list[Metric]:
-        """Return nothing: the names are fixed, and no other collector has them."""
+        """Return an empty list: the names are fixed and unique."""
         return []
 
     def collect(self) -> Iterator[Metric]:

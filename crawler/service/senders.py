@@ -1,4 +1,4 @@
-"""Requests of other programs: token buckets that bound them, and their way to the writer."""
+"""Requests from other programs: token buckets that limit them, and the queue to the writer."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,11 +11,11 @@ from freshet.storage.records import Acknowledged, Entry
 
 
 class Buckets:
-    """Token buckets, one a key, full where a key is new; times are in seconds.
+    """Token buckets by key; a new key has a full bucket. Times are in seconds.
 
-    A bucket gives ``burst`` at once, and ``per_s`` more every second. At most ``room`` keys are
-    remembered, those used last: a sender with ever new addresses costs no more memory, and is held
-    by the bucket of all.
+    A bucket has ``burst`` tokens at first, and gets ``per_s`` more every second. The ``room`` most
+    recently used keys are remembered, so a client with ever new addresses takes no more memory; a
+    bucket for all clients limits it.
     """
 
     def __init__(self, burst: float, per_s: float, *, room: int) -> None:
@@ -24,7 +24,7 @@ class Buckets:
         self._levels: LruCache[object, tuple[float, float]] = LruCache(room)
 
     def level(self, key: object, now: float) -> float:
-        """Return the tokens that are left."""
+        """Return the number of remaining tokens."""
         level, at = self._levels.get(key, (self._burst, now))
         return min(self._burst, level + abs(now - at) * self._per_s)
 
@@ -37,22 +37,22 @@ class Buckets:
         return True
 
     def drain(self, key: object, now: float) -> None:
-        """Take all tokens that are left."""
+        """Take all remaining tokens."""
         self._levels[key] = (0.0, now)
 
 
 # -- inbox -------------------------------------------------------------------
 
 _ROOM: Final = 256
-#: Seconds that a sender waits: through a commit, not through a full disk.
+#: Seconds that a client waits: longer than a commit, shorter than a full disk lasts.
 _PATIENCE_S: Final = 5.0
 
 
 class Inbox:
-    """A bounded queue of received entries for the writer; ``wake`` is called when it has some.
+    """A bounded queue of received entries for the writer; ``wake`` is called for each.
 
-    Invariant: entries leave in the pool's turn only, while the writer runs. Consequence: nothing is
-    handed over between two runs, and a confirmed entry survives kill -9.
+    Invariant: entries leave only in the pool's turn, while the writer runs. Consequence: no entry
+    is handed over between two runs, and a confirmed entry survives kill -9.
     """
 
     def __init__(self, wake: Callable[[], None], *, patience_s: float = _PATIENCE_S) -> None:

@@ -1,7 +1,7 @@
-"""The compiled core: loops in C that Python calls by way of ctypes.
+"""The compiled core: loops in C, called through ctypes.
 
 The C files beside this module are one library (:mod:`freshet.compiled.build`). Modules here give
-its functions names, types and checks: C gets no address whose length and type were not looked at.
+its functions names, types and checks: C gets only addresses with a checked length and type.
 """
 
 import ctypes
@@ -16,17 +16,17 @@ if not _PATH.exists():
         f"{_PATH} is not built, or its sources have changed since: run scripts/setup", name=__name__
     )
 _LIBRARY = ctypes.CDLL(str(_PATH))
-#: The same, but a call does not let go of the interpreter's lock.
+#: The same library; calls keep the interpreter's lock.
 _AT_ONCE = ctypes.PyDLL(str(_PATH))
 
 
 def function(
     name: str, arguments: list[Any], result: Any = None, *, is_short: bool = False
 ) -> Callable[..., Any]:
-    """Return a function of the library; ``arguments`` and ``result`` are types of ctypes.
+    """Return a function of the library; ``arguments`` and ``result`` are ctypes types.
 
-    Other threads run meanwhile, unless it ``is_short``: for a few microseconds they should not, as
-    the lock may then be theirs for milliseconds.
+    Other threads run meanwhile, unless it ``is_short``: giving up the lock for a few microseconds
+    could cost milliseconds.
     """
     found = (_AT_ONCE if is_short else _LIBRARY)[name]
     found.argtypes, found.restype = arguments, result

@@ -1,12 +1,12 @@
-"""Functions of the compiled core over arrays of numpy: learning, valuing, bounds.
+"""Functions of the compiled core over numpy arrays: learning, valuing, bounds.
 
-``core.h`` has the constants, the records and the structures of arrays; :func:`record` and
+``core.h`` defines the constants, the records and the structures of arrays; :func:`record` and
 :class:`Structure` read them from there.
 
-Every function raises TypeError for an array of another type or length than it takes, or that is not
-contiguous; IndexError, before anything is changed, for a row, slot, host, source or area that does
-not exist, and for offsets that do not go from 0 to the length of a column; MemoryError where there
-is none, when a part may have been done.
+Each function raises TypeError for an array of a wrong type or length, or one that is not
+contiguous. It raises IndexError, before any change, for a row, slot, host, source or area that does
+not exist, and for offsets that do not range from 0 to the length of a column. It raises MemoryError
+if memory runs out, when a part may have been done.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ CONSTANTS: Final[Mapping[str, float]] = {
 
 @cache
 def _members(name: str) -> list[tuple[str, DTypeLike, list[list[str]] | None]]:
-    """Return the members of a structure: name, type and, of a pointer, the terms of its shape."""
+    """Return the members of a structure: name, type and, for a pointer, the terms of its shape."""
     found: list[tuple[str, DTypeLike, list[list[str]] | None]] = []
     for kind, names, shape in _MEMBER.findall(_BODIES[name]):
         dtype = _TYPES[kind] if kind in _TYPES else record(kind)
@@ -57,17 +57,17 @@ def _members(name: str) -> list[tuple[str, DTypeLike, list[list[str]] | None]]:
 
 @cache
 def record(name: str) -> np.dtype[np.void]:
-    """Return the type of numpy for a structure of ``core.h`` that has no pointers."""
+    """Return the numpy type for a structure of ``core.h`` without pointers."""
     return np.dtype([(member, dtype) for member, dtype, _ in _members(name)], align=True)
 
 
 class Structure:
-    """Arrays that C reads by a structure of ``core.h``; they live as long as this.
+    """Arrays passed to C as a structure of ``core.h``; this object keeps them alive.
 
     Attributes:
-        name: the structure's.
-        address: where it is.
-        numbers: its members that are no pointers.
+        name: the name of the structure.
+        address: its address.
+        numbers: its members other than pointers.
     """
 
     __slots__ = ("_arrays", "_words", "address", "name", "numbers")
@@ -76,8 +76,8 @@ class Structure:
         """Take the attributes of ``arrays`` that the structure names, and these numbers.
 
         Raises:
-            TypeError: an array is of another type or shape than the structure says, is not
-                contiguous, or cannot be written to.
+            TypeError: an array has another type or shape than the structure, is not contiguous, or
+                is read-only.
         """
         self.name = name
         self.numbers = numbers
@@ -111,7 +111,7 @@ class Structure:
 def _check(
     name: str, array: NDArray[Any], dtype: DTypeLike, shape: tuple[int, ...], *, written: bool
 ) -> bool:
-    """Return whether an array, which is as C wants it, can be written to."""
+    """Return whether an array is writable; raise TypeError if it is not as C needs it."""
     flags = array.flags
     writable = bool(flags.writeable)
     if array.shape != shape or array.dtype != dtype:
@@ -130,13 +130,13 @@ _address_of = (ctypes.c_char * 0).from_buffer
 
 
 def _kind(word: str) -> Any:
-    """Return the type by which C takes an argument."""
+    """Return the C type of an argument."""
     is_address = word[-1] == "]" or word[0] == "*"
     return _KINDS.get(word, ctypes.c_void_p if is_address else ctypes.c_int64)
 
 
 def _step(name: str, word: str) -> tuple[str, str, np.dtype[Any] | None, bool]:
-    """Return of an argument its text for errors, its length, its type, and whether C writes it."""
+    """Return an argument's text for errors, its length, its type, and whether C writes it."""
     if it := _ARRAY.fullmatch(word):
         dtype = np.dtype(_TYPES[it[1]]) if it[1] in _TYPES else record(it[1])
         return f"{name}: {word}", it[3], dtype, bool(it[2])
@@ -144,11 +144,11 @@ def _step(name: str, word: str) -> tuple[str, str, np.dtype[Any] | None, bool]:
 
 
 def _function(name: str, signature: str) -> Callable[..., int]:
-    """Return a function of C that checks what it gets.
+    """Return a C function that checks its arguments.
 
-    A word of the signature is ``i`` or ``r``, an integer or a real number; ``*clock``, a structure;
-    ``double[n]``, an array of that type, of which all those of length n have one length, or
-    ``double![n]``, one that C writes; or ``n``, that length, which the function gives by itself.
+    Each word of the signature is an argument: ``i`` an integer, ``r`` a real number, ``*clock`` a
+    structure, ``double[n]`` an array of that type, ``double![n]`` an array that C writes, or ``n``
+    the length of the arrays [n], which must be equal. The function passes ``n`` itself.
     """
     words = signature.split()
     called = function(name, [*map(_kind, words)], ctypes.c_int64)
@@ -163,7 +163,7 @@ def _function(name: str, signature: str) -> Callable[..., int]:
                 value = next(waiting)
                 shape = (lengths.setdefault(length, len(value)),)
                 writable = _check(word, value, dtype, shape, written=written)
-                # The first takes a fifth of the time.
+                # This takes a fifth of the time of array.ctypes.
                 ready.append(_address_of(value) if writable else value.ctypes.data)
             elif word in lengths:
                 ready.append(lengths[word])
@@ -180,7 +180,7 @@ def _function(name: str, signature: str) -> Callable[..., int]:
 
 
 def _number(result: int) -> int:
-    """Return what C returned, or raise the error that it stands for."""
+    """Return the result of C, or raise the error for a negative one."""
     if result < 0:
         if result == CONSTANTS["WRONG_INDEX"]:
             raise IndexError("a row, slot, source or host does not exist; nothing was changed")
@@ -191,13 +191,13 @@ def _number(result: int) -> int:
 # -- rates, clocks and learning --
 
 _grid_rates = _function("grid_rates", "double![n] double![n]")
-#: Note visits to a site from one on; fill in when those before were. Returns their number, or that
-#: of the visit before which there must be more room, or a fold.
+#: Note visits to a site, starting with one of them; fill in the visits before. Returns their
+#: number, or the number of the visit at which more room, or a fold, is needed first.
 site_note = _function("site_note", "*pages *site visit![n] n i")
-#: Close the present session of a site, and let the next fit learn it.
+#: Close the current session of a site, so that the next fit learns it.
 site_close = _function("site_close", "*site")
 _site_fit = _function("site_fit", "*pages *site *fit float![cells] cells")
-#: Let the likelihoods take in what ended before a session; the notes must be fitted.
+#: Add the time before a session to the likelihoods; the notes must be fitted.
 site_fold = _function("site_fold", "*pages *site *fit i")
 _site_readings = _function("site_readings", "*pages *site *fit float[cells] cells r i double![n] n")
 _page_prospects = _function(
@@ -210,16 +210,16 @@ _two_of_each = _function("two_of_each", "double[n] int64_t[n] n int64_t![h] int6
 
 
 def grid_rates() -> tuple[Floats, Floats]:
-    """Return the rates (40,) of the grid, changes a day, and the general prior."""
+    """Return the rates (40,) of the grid, in changes a day, and the general prior."""
     rates, prior = np.empty((2, int(CONSTANTS["POINTS"])))
     _grid_rates(rates, prior)
     return rates, prior
 
 
 def site_fit(pages: Structure, site: Structure, fit: Structure, belief: Singles) -> None:
-    """Fit the rates of a site's pages and its clock to the notes.
+    """Fit the rates of a site's pages and its site model to the notes.
 
-    ``belief`` (n, 40) of all pages is written for those of the site, and ``fit``.
+    Writes the rows of the site's pages in ``belief`` (n, 40), and ``fit``.
     """
     _site_fit(pages, site, fit, belief.reshape(-1))
 
@@ -234,15 +234,15 @@ def site_readings(
     only: int,
     since: Floats,
 ) -> None:
-    """Write the days of a site's clock since the last visits to its pages, of (n,).
+    """Write the days of a site's clock since the last visits to its pages, into (n,).
 
-    ``only``: to that in one row; −1: to all.
+    ``only`` is the row of a single page, or −1 for all pages.
     """
     _site_readings(*(pages, site, fit), belief.reshape(-1), now, only, since)
 
 
 def page_prospects(page: Records, belief: Singles, since: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return (n,) each: the changes expected since, the rates a day, and the days of staleness."""
+    """Return (n,) each: the expected changes since, the rates a day, and the days of staleness."""
     hazard, rate, stale = np.empty((3, len(page)))
     _page_prospects(page, belief.reshape(-1), since, *(hazard, rate, stale))
     return hazard, rate, stale
@@ -259,10 +259,10 @@ def page_worth(
     now: float,
     longest: float,
 ) -> Floats:
-    """Return W of each page; one of mean importance waits at most ``longest`` days.
+    """Return W of each page; a page of mean importance waits at most ``longest`` days.
 
     All columns are (n,): ``hazard`` the changes expected since the last visit, ``stale`` the days
-    of staleness, ``jump`` q, 0 without claims, and ``per`` D.
+    of staleness, ``jump`` q, 0 without change signals, and ``per`` D.
     """
     worth = np.empty(len(page))
     _page_worth(page, *(hazard, stale, jump, per, importance), now, longest, worth)
@@ -270,7 +270,7 @@ def page_worth(
 
 
 def two_of_each(worth: Floats, host: Ints, hosts: int) -> tuple[Ints, Ints]:
-    """Return the two worthiest rows (hosts,) of each host; -1 without a row above 0."""
+    """Return each host's two rows (hosts,) with the largest values; -1 without a row above 0."""
     first, second = np.empty((2, hosts), np.int64)
     _two_of_each(worth, host, first, second)
     return first, second
@@ -278,24 +278,25 @@ def two_of_each(worth: Floats, host: Ints, hosts: int) -> tuple[Ints, Ints]:
 
 # -- claims --
 
-#: Learn the claims of a source (its place) on a day, in the order of their events; the last number
-#: is that of the pages of the site.
+#: Learn the change signals of a source (its place) on a day, in the order of their events; the last
+#: argument is the number of the site's pages.
 claims_receive = _function("claims_receive", "*claims i r claim[n] n i")
 _claims_stale = _function("claims_stale", "*claims page[n] double[n] n r double![room] room")
 #: Count the gain of a signal of a source (its place).
 claims_credit = _function("claims_credit", "*claims i r")
-#: Learn visits to pages of the site in their order (slots; −1: without claims), which have the days
-#: of the visits before and the changes expected without claims; the last number as above.
+#: Learn visits to pages of the site in order (slots; −1: without change signals), given the days of
+#: the visits before and the changes expected without signals; the last argument as above.
 claims_learn = _function("claims_learn", "*claims visit[n] int64_t[n] n i")
 _claims_value = _function(
     "claims_value", "*claims page[n] n r r double![n] double![n] double![n] double![n]"
 )
-#: Raise the worth (n,) of polling a source to what it tells on a day, as far as it is believed.
+#: Raise the value (n,) of polling a source by its expected signals of a day, weighted by
+#: reliability.
 claims_value_polls = _function("claims_value_polls", "*claims r double![n] n")
 
 
 def claims_stale(claims: Structure, page: Records, hazard: Floats, now: float) -> Floats:
-    """Return the probabilities (room,) of stale copies; ``hazard`` (n,) is without claims."""
+    """Return the probabilities (room,) of stale copies; ``hazard`` (n,) is without signals."""
     stale = np.zeros(claims.numbers["room"])
     _claims_stale(claims, page, hazard, now, stale)
     return stale
@@ -312,7 +313,7 @@ def claims_value(
     jump: Floats,
     per: Floats,
 ) -> None:
-    """Write y, changes a day, the addition to W and its divisor (n,), for pages with claims."""
+    """Write y, changes a day, the addition to W and its divisor (n,), for pages with signals."""
     _claims_value(claims, page, now, turn, *(hazard, rate, jump, per))
 
 
@@ -322,7 +323,7 @@ _leaf_sums = _function("leaf_sums", "*trees double[cells] cells double![rows] ro
 
 
 def leaf_sums(trees: Structure, rows: Floats) -> Floats:
-    """Return for each row (rows, columns) the sum of the leaves to which the trees send it."""
+    """Return for each row (rows, columns) the sum of the leaves that it reaches in the trees."""
     sums = np.empty(len(rows))
     _leaf_sums(trees, rows.ravel(), sums)
     return sums
@@ -342,10 +343,9 @@ _bounds_relaxed = _function(
 def bounds_bill(
     timeline: Structure, offsets: Ints, at: Floats, copy: Floats, bill: Structure, end: float
 ) -> None:
-    """Add up the costs of copies until a day; :mod:`freshet.scheduler.evaluate.bounds` has them.
+    """Add up the costs of copies until a day, see :mod:`freshet.scheduler.evaluate.bounds`.
 
-    ``offsets`` (n + 1,) are those of each page's visits ``at`` (k,), ``copy`` (n,) the visits
-    before.
+    ``offsets`` (n + 1,) index each page's visits ``at`` (k,); ``copy`` (n,) are the visits before.
     """
     _bounds_bill(timeline, *(offsets, at, copy), bill, end)
 
@@ -375,10 +375,10 @@ def bounds_relaxed(
     price: float,
     harmonic: bool,
 ) -> tuple[float, int]:
-    """Return the least cost of n pages with visits at a price, and the number of these.
+    """Return the least cost of n pages with visits at a price, and the number of visits.
 
-    ``offsets`` (n + 1,) are those of each page's changes in ``day`` and ``since`` (c,); ``end``
-    (n,) are the days that count in all.
+    ``offsets`` (n + 1,) index each page's changes in ``day`` and ``since`` (c,); ``end`` (n,) are
+    the days that count in all.
     """
     cost = np.empty(1)
     visits = _bounds_relaxed(offsets, *(day, since, end, importance), price, harmonic, cost)
@@ -387,16 +387,17 @@ def bounds_relaxed(
 
 # -- search quality --
 
-#: Fill the table of a scorer, whose slots are a power of two above twice its terms.
+#: Fill the table of a scorer; its number of slots is a power of two above twice its terms.
 scorer_begin = _function("scorer_begin", "*scorer")
 _scorer_score = _function("scorer_score", "*scorer uint8_t[l] l double![q] q")
 _score_rows_move = _function("score_rows_move", "*score_rows i double[n] double[n] n double![one]")
 
 
 def scorer_score(scorer: Structure, text: Octets) -> Floats:
-    """Return BM25 (queries,) of a page whose lines, in UTF-8, consist of words and spaces.
+    """Return BM25 (queries,) of a page given as lines of words and spaces in UTF-8.
 
-    0: it lacks a term; −1: it has all, but 0.9 by the mean page's words (``per_word``) is 0.
+    0: a term is missing; −1: all terms are there, but 0.9 by the mean page's words (``per_word``)
+    is 0.
     """
     scores = np.empty(scorer.numbers["queries"])
     _scorer_score(scorer, text, scores)
@@ -406,7 +407,7 @@ def scorer_score(scorer: Structure, text: Octets) -> Floats:
 def score_rows_move(rows: Structure, page: int, before: Floats, after: Floats) -> float:
     """Move a page in the rows of all queries for which its score, (n,) each, has changed.
 
-    Returns what the rows gain (:class:`freshet.scheduler.search_quality.ScoreTable`).
+    Returns the gain of the rows (:class:`freshet.scheduler.search_quality.ScoreTable`).
     """
     gain = np.empty(1)
     _score_rows_move(rows, page, before, after, gain)

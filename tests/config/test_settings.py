@@ -198,8 +198,8 @@ def test_every_sets_both_bounds_and_survives_being_written(said: str, hours: flo
                         "one hour", "1e3 h", ["1 h"])),
         ({"every": "0 hours"}, "every", "at least 1 minute"),
         ({"every": "20000 days"}, "every", "at most 3650 days"),
-        ({"every": "1 hour", "least_days": 1}, "least_days", "left out where every is given"),
-        ({"every": "1 hour", "most_days": 2}, "most_days", "left out where every is given"),
+        ({"every": "1 hour", "least_days": 1}, "least_days", "left out if every is given"),
+        ({"every": "1 hour", "most_days": 2}, "most_days", "left out if every is given"),
     ],
 )  # fmt: skip
 def test_an_interval_that_makes_no_sense_is_refused(

@@ -302,7 +302,7 @@ async def test_a_page_that_moved_is_compared_with_what_it_was() -> None:
     edited = await store.detector().detect(moved, sketch(NEW), 1.0)
     assert (edited.kind, edited.blocks_added) == ("changed", 1)
     assert edited.memory is not None
-    assert edited.detail == "its text was at another URL before"
+    assert edited.detail == "it stood at another URL before"
 
 
 async def test_another_text_behind_a_redirect_is_a_page_of_its_own() -> None:
