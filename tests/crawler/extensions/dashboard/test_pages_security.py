@@ -112,7 +112,10 @@ async def test_the_token_is_a_password_and_the_cookie_a_session(
         _, at = await browser.send(f"/login?{urlencode({'next': wanted})}", {"token": TOKEN})
         assert at == place
     tried = [await browser.send("/login", {"token": wrong}) for wrong in (*"abcd", TOKEN)]
-    assert ([it[0] for it in tried], "too many attempts" in tried[4][1]) == ([403] * 4 + [429], True)
+    assert ([it[0] for it in tried], "too many attempts" in tried[4][1]) == (
+        [403] * 4 + [429],
+        True,
+    )
     assert (await browser.ask("/v1/pages", Cookie=cookie))[0] == 200
     assert await browser.send("/logout", {"csrf": csrf}, Cookie=cookie) == (303, "/login")
     assert (await browser.ask("/v1/pages", Cookie=cookie))[0] == 401
