@@ -155,7 +155,7 @@ def test_a_daemon_may_listen_on_loopback(listen: str, endpoint: tuple[str, int] 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:80"])
 def test_it_listens_elsewhere_only_with_a_token(listen: str) -> None:
-    with pytest.raises(ValidationError, match=r"for others set operation\.token, too"):
+    with pytest.raises(ValidationError, match=r"for others set operation\.token as well"):
         Settings.model_validate(defaults(operation__listen=listen))
     guarded = defaults(operation__listen=listen, operation__token="env:TOKEN")
     assert Settings.model_validate(guarded).operation.listen == listen

@@ -189,4 +189,4 @@ def test_the_token_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
         assert f'operation.token = "{seen}"\n' in freshet("config", "show").stdout
     monkeypatch.setenv("FRESHET_OPERATION__TOKEN", "")
     monkeypatch.setenv("FRESHET_OPERATION__LISTEN", "0.0.0.0:1")
-    assert "operation.token, too" in freshet("config", "show").stderr
+    assert "operation.token as well" in freshet("config", "show").stderr

@@ -135,7 +135,7 @@ def test_what_cannot_be_served_is_refused_in_one_line(
     code, line = refused("--db", tmp_path / "none.db")
     assert (code, "none.db" in line) == (1, True)
     code, line = refused("--db", tmp_path / "none.db", "--listen", "0.0.0.0:0")
-    assert (code, "set operation.token, too" in line) == (2, True)
+    assert (code, "set operation.token as well" in line) == (2, True)
     versioned_store(tmp_path / "crawl.db", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as other:
         place = f"127.0.0.1:{other.getsockname()[1]}"
