@@ -142,7 +142,7 @@ def test_a_number_is_read_where_a_rule_would_read_it(prices: SmallStore) -> None
     [
         (("--numbers", "--within", "p["), "within"),
         (("--numbers", "--number", "* to *"), "one *"),
-        (("--within", "#price"), "are for --numbers"),
+        (("--within", "#price"), "need --numbers"),
     ],
 )
 def test_what_names_no_number_is_refused_in_a_line(
