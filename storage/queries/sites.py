@@ -109,3 +109,17 @@ def merged(shards: Sequence[Mapping[int, SiteVisits]]) -> dict[int, SiteVisits]:
         day: summed([each[day] for each in shards if day in each])
         for day in sorted({day for each in shards for day in each})
     }
+
+
+async def outlooks_by_day(db: Reader, since: int) -> dict[int, tuple[float, float, float]]:
+    """Return by day the budget, the captured pages, and their share that is expected to be stale.
+
+    All three are means over the outlooks of a day; ``since`` is the first day.
+    """
+    rows = await db.execute_fetchall(
+        "SELECT CAST(at / 86400 AS INTEGER), avg(budget), avg(captured), "
+        "sum(captured * stale) / sum(captured) FROM outlook "
+        "WHERE at >= ? * 86400.0 AND stale IS NOT NULL AND captured GROUP BY 1",
+        (since,),
+    )
+    return {day: (budget, captured, stale) for day, budget, captured, stale in rows}

@@ -1,10 +1,12 @@
 """The overview: the budget, freshness, what changed, what waits and why, and what is wrong."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from operator import attrgetter
+from typing import TypeAlias
 
+import numpy as np
 from aiosqlite import Connection as Reader
 
 from freshet.crawler.extensions.dashboard import changes, site_settings, sites
@@ -16,20 +18,72 @@ from freshet.crawler.run.daemon_status import DaemonStatus
 from freshet.crawler.run.hooks import status_parts
 from freshet.crawler.run.status import StatusReport, merged_standing, standing
 from freshet.crawler.run.terminal import counted, percent
-from freshet.storage.queries import page
+from freshet.scheduler.queue.audit import staleness
+from freshet.storage.queries import columns, page
 from freshet.storage.queries.overview import WaitingHost
+from freshet.storage.queries.sites import outlooks_by_day
 from freshet.storage.tables import observations, runs
 from freshet.storage.tables.runs import CrawlRun, SiteSetting
 
 _SHOWN = 8
+#: Audits of a day that say something of its fresh share.
+_LEAST_DRAWS = 10
 _DAY_S = 86_400.0
 #: A share of the budget that was not spent from which on it is worth a warning.
 _FORGONE = 0.1
 
 
 async def opened(asked: DashboardRequest) -> Mapping[str, object]:
-    """Return what the overview shows, and the last days, which change slowly."""
-    return {**await shown(asked), "days": await sites.by_day(asked)}
+    """Return what the overview shows, and curves of the last days, which change slowly."""
+    return {**await shown(asked), "days": await _curves(asked)}
+
+
+#: By day three figures: of outlooks the budget, captured pages and their stale share; of audits the
+#: fresh share in percent and the ends of its interval.
+_ByDay: TypeAlias = dict[int, tuple[float, float, float]]
+
+
+async def _curves(asked: DashboardRequest) -> list[dict[str, object]]:
+    """Return by day what visits found, the budget, and the fresh share in percent.
+
+    ``expected`` is by the outlooks of the daemon, ``fresh`` by the audits of the day, from ``low``
+    to ``high``; those of several shards cannot be compared, so that a folder has none.
+    """
+    days = await sites.by_day(asked)
+    read = asking(_outlooks, since=int(days[0][0] // _DAY_S) if days else 0)
+    parts, _ = await asked.library.each(lambda _: read)
+    audited = next(iter(parts.values()))[1] if len(parts) == 1 else {}
+    outlooks = [it for it, _ in parts.values()]
+    return [
+        {"at": at, "visits": visits}
+        | _planned([it[day] for it in outlooks if day in it])
+        | dict(zip(("fresh", "low", "high"), audited.get(day, (None,) * 3), strict=True))
+        for at, visits in days
+        for day in [int(at // _DAY_S)]
+    ]
+
+
+def _planned(told: Sequence[tuple[float, float, float]]) -> dict[str, float | None]:
+    """Return the budget of a day, and the share that was expected to be fresh, over shards."""
+    captured = sum(it[1] for it in told)
+    if not captured:
+        return {"budget": None, "expected": None}
+    stale = sum(it[1] * it[2] for it in told) / captured
+    return {"budget": sum(it[0] for it in told), "expected": 100 * (1 - stale)}
+
+
+async def _outlooks(db: Reader, since: int) -> tuple[_ByDay, _ByDay]:
+    """Return outlooks and audits by day."""
+    drawn = await columns.audits(db, since * _DAY_S)
+    days, measured = (drawn["at"] // _DAY_S).astype(int), _ByDay()
+    for day in np.unique(days):
+        some = drawn[days == day]
+        it = staleness(some["importance"], some["stale"], some["hazard"])
+        if it is not None and it.draws >= _LEAST_DRAWS:
+            stale = it.binary
+            fresh, low = 100 * (1 - stale.mean), 100 * (1 - stale.upper)
+            measured[int(day)] = fresh, low, 100 * (1 - stale.lower)
+    return await outlooks_by_day(db, since), measured
 
 
 async def shown(asked: DashboardRequest) -> Mapping[str, object]:

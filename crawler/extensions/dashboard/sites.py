@@ -25,6 +25,8 @@ _DAY_S, _DAYS = 86_400, 30
 _SHOWN, _CHANGES, _ROBOTS_SHOWN = 100, 20, 20_000
 #: Sites on a map, and its sizes: on a desk and on a telephone.
 _MAPPED, _MAPS = 40, ((1000.0, 380.0), (390.0, 460.0))
+#: Shares of stale copies, on a logarithmic scale, between the colours of a map.
+STALE: Final = (0.3, 0.1, 0.03, 0.01)
 _NONE: Final = SiteVisits(*[0] * len(fields(SiteVisits)))
 #: What may be a secret among the settings of sites.
 _SECRET: Final = {"headers", "cookies", "user", "password", "bearer", "proxy"}
@@ -45,7 +47,7 @@ async def listed(asked: DashboardRequest) -> Mapping[str, object]:
     told = [_told(it, total) for it in mapped[:_MAPPED] if it.visits.requests]
     return {
         "sites": [_told(it, total) for it in shown[:_SHOWN]], "order": order,
-        "maps": [(*size, _tiles(told, *size)) for size in _MAPS if told],
+        "stale": STALE, "maps": [(*size, _tiles(told, *size)) for size in _MAPS if told],
         "next": shown[_SHOWN - 1] if len(shown) >= _SHOWN else None, "down": down,
     }  # fmt: skip
 
@@ -130,6 +132,7 @@ def _told(it: SiteFigures, total: int) -> dict[str, Any]:
     return {
         "origin": it.origin, "visits": visits, "outlook": it.outlook,
         "share": visits.requests / max(total, 1), "fresh": None if stale is None else 1 - stale,
+        "level": None if stale is None else sum(stale < bound for bound in STALE),
         "robots": visits.robots / max(visits.requests, 1),
         "dead": visits.gone / max(answered, 1),
     }  # fmt: skip
@@ -138,6 +141,10 @@ def _told(it: SiteFigures, total: int) -> dict[str, Any]:
 def _tiles(named: Sequence[dict[str, Any]], width: float, height: float) -> list[dict[str, Any]]:
     """Return the sites of a map, each with its place, and all others as the last one."""
     rest = 1 - sum(it["share"] for it in named)
-    every = [*named, {"origin": "", "share": rest, "fresh": None}] if rest > 1e-6 else named
+    every = (
+        [*named, {"origin": "", "share": rest, "fresh": None, "level": None}]
+        if rest > 1e-6
+        else named
+    )
     places = treemap([it["share"] for it in every], width, height)
     return [it | {"place": place} for it, place in zip(every, places, strict=True)]

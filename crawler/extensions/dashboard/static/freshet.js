@@ -14,6 +14,8 @@ function number(cell) {
   return text === "" || Number.isNaN(Number(text)) ? null : Number(text);
 }
 
+const heightOf = (table) => Number(table.dataset.height) || 260;
+
 function plotted(table, names, data, holder) {
   const unit = table.dataset.unit || "", time = table.tBodies[0].querySelector("time") !== null;
   const curves = [...new Set(names.slice(1).map(curveOf))];
@@ -31,7 +33,7 @@ function plotted(table, names, data, holder) {
     .filter((edges) => Math.min(...edges) > 0)
     .map((edges) => ({ series: edges, fill: `${css(style(names[edges[0]]))}2e` }));
   return new uPlot({
-    title: table.caption?.textContent, width: holder.clientWidth, height: 260, bands,
+    title: table.caption?.textContent, width: holder.clientWidth, height: heightOf(table), bands,
     tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
     series: [{ label: names[0], value: time ? "{YYYY}-{MM}-{DD} {HH}:{mm}" : told }, ...series],
     scales: { x: { time }, y: { range: (_, low, high) => [Math.min(low, 0), high * 1.05 || 1] } },
@@ -57,7 +59,7 @@ function draw(table) {
   details.append(place);
   table.classList.add("drawn");
   let chart = plotted(table, names, data, holder);
-  new ResizeObserver(() => chart.setSize({ width: holder.clientWidth, height: 260 })).observe(holder);
+  new ResizeObserver(() => chart.setSize({ width: holder.clientWidth, height: heightOf(table) })).observe(holder);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     chart.destroy();
     chart = plotted(table, names, data, holder);

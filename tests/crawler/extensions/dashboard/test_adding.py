@@ -47,7 +47,7 @@ async def test_a_look_tells_what_is_there_and_keeps_nothing(tmp_path: Path) -> N
         _, body = await looked_at(settings, f"{shop}/\n{shop}/private\n{shop}/none")
         for said in (
             "The shop", "allows: no rule matches", "1 link to pages of this host", f"{shop}/feed",
-            "names 2 URLs", "robots.txt forbids: by the rule", "http_404",
+            "names 2 URLs", "robots.txt forbids: ", "http_404",
         ):  # fmt: skip
             assert said in body, said
         assert "/private" not in web.asked("shop")
@@ -95,7 +95,7 @@ async def test_what_cannot_be_looked_at_is_refused_in_a_line(
         ({"scope": "all"}, "accepted are host"),
         ({"scope": "host", "every": "often"}, "a number with its unit"),
         ({"scope": "host", "importance": "-1"}, "greater than or equal to 0"),
-        ({"scope": "host", "budget": "much"}, "such as 1000/day"),
+        ({"scope": "host", "budget": "much"}, "1000/day or 50/hour"),
     ],
 )
 async def test_what_cannot_be_added_is_refused_and_nothing_kept(

@@ -1,5 +1,6 @@
 """The list of changes by words and failures, names as people type them, and wrong parameters."""
 
+import re
 from collections.abc import AsyncIterator
 from urllib.parse import quote
 
@@ -68,3 +69,27 @@ async def test_a_wrong_parameter_is_named_with_what_is_accepted(reader: Reader) 
     ):  # fmt: skip
         status, _, body = await reader.ask(asked)
         assert (400 <= status <= 404, why in body, "To the overview" in body) == (True,) * 3, asked
+
+
+async def test_both_texts_stand_side_by_side_block_by_block(small: SmallStore) -> None:
+    small.run(AT)
+    page = small.page(f"{BOOKS}/", host=small.host(BOOKS, exchanges=1))
+    stays, ends = "It stays as it is here.", "The last words of the page."
+    version(small, page, AT, html(stays, "Some old words are here.", "This goes away.", ends))
+    version(small, page, AT + 9, html(stays, "Some new words are here.", ends, "This has come."))
+    async with shown(small.path) as url, aiohttp.ClientSession() as client:
+        reader = Reader(url, client, None)  # type: ignore[arg-type] # no site is crawled here
+        body = await reader.page(f"/changes/one?url={BOOKS}/&before=1&after=2&view=texts")
+    found = [
+        (kind, *(" ".join(re.sub("<[^>]+>", "", side).split()) for side in sides))
+        for kind, *sides in re.findall(
+            r'is-(\w+)"><div class="old">(.*?)</div><div class="new">(.*?)</div></div>',
+            body, re.DOTALL,
+        )
+    ]  # fmt: skip
+    assert found == [
+        ("kept", "Heading", "Heading"), ("kept", stays, stays),
+        ("edited", "edited Some old words are here.", "edited Some new words are here."),
+        ("removed", "removed This goes away.", ""), ("kept", ends, ends),
+        ("added", "", "added This has come."),
+    ]  # fmt: skip

@@ -1,5 +1,6 @@
 """A page in a browser: its history, versions, links and text, and the way to it."""
 
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -138,10 +139,12 @@ async def test_the_text_of_each_version_is_shown(reader: Reader) -> None:
 
 async def test_both_texts_of_a_change_stand_side_by_side(reader: Reader) -> None:
     body = await reader.page(path("/changes/one", before=1, after=2, view="texts"))
-    before, _, after = body.partition('id="before"')[2].partition('id="after"')
+    edited = body.partition('class="pairs is-edited"')[2]
+    before, _, after = edited.partition("</div></div>")[0].partition('class="new"')
     assert ("<del>old</del> words" in before, "<ins>" in before) == (True, False)
     assert ("<ins>new</ins> words" in after, "<del>" in after) == (True, False)
-    assert body.count("The first sentence of this page stays.") == 2
+    kept = re.findall(r'is-kept">.*?</div></div>', body, re.DOTALL)
+    assert [each.count("The first sentence of this page stays.") for each in kept] == [0, 2]
 
 
 async def test_what_a_site_wrote_does_nothing_on_any_page(reader: Reader) -> None:

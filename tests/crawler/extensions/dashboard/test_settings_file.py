@@ -147,7 +147,7 @@ async def test_settings_have_forms_and_origins(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("daemon.budget", "many", "such as 1000/day"),
+        ("daemon.budget", "many", "1000/day or 50/hour"),
         ("daemon.policy", "nonesuch", "daemon.policy"),
         ("crawl.contact", "me", "should be a mail address"),
         ("operation.token", "a-new-token-of-24-letters", "cannot be set here"),

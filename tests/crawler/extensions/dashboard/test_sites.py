@@ -54,6 +54,11 @@ async def test_the_map_and_the_table_tell_where_the_budget_went(reader: Reader) 
     body = await reader.page("/sites")
     assert "one.example 75.0 % of requests, 75.0 % fresh" in body
     assert "only 20" in body
+    # A quarter is stale: the second colour of a logarithmic scale.
+    assert re.search(r'<g class="f1"><a href="/site\?origin=http%3A%2F%2Fone.example">', body)
+    assert re.findall(r"\d+ to \d+ %|\d+ % and more|under \d+ %", body) == [
+        "30 % and more", "10 to 30 %", "3 to 10 %", "1 to 3 %", "under 1 %"
+    ]  # fmt: skip
     assert body.index(">one.example<") < body.index("&lt;/script&gt;.example")
     assert "<script>alert" not in body
     last = await reader.page("/sites?order=origin")
