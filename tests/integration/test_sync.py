@@ -351,7 +351,7 @@ async def test_passages_without_vectors(site: Site, tmp_path: Path) -> None:
         (["http://127.0.0.1:1/x y", *EMBED], 1, "URL can't contain control characters"),
         (["postgresql://[", *EMBED], 1, "end of string reached when looking for matching"),
         (["postgresql://u@127.0.0.1:1/x?y=z", *EMBED], 1, 'invalid URI query parameter: "y"'),
-        (["qdrant:http://127.0.0.1:1", *EMBED], 1, "name the collection, too"),
+        (["qdrant:http://127.0.0.1:1", *EMBED], 1, "add the name of the collection"),
         (["qdrant:http://127.0.0.1:1/x", *EMBED], 1, "127.0.0.1:1/x: [Errno 111]"),
         (["sqlite-vec:x.db", "--embed", "no_such_module:f"], 2, "--embed no_such_module:f: No mod"),
         (["sqlite-vec:x.db", "--embed", "json:no_such"], 2, "name it as module:function"),
@@ -382,7 +382,7 @@ async def test_what_cannot_be_done_is_told_in_one_line(
         ("parquet", "v1/place.json", '{"cursor": 1}', "this is no place of `freshet sync`"),
         ("qdrant", "", "this is a text", "File exists"),
         ("qdrant", "meta.json", "{", "Expecting property name"),
-        ("qdrant", "meta.json", "[]", "it is no folder of Qdrant; name another one"),
+        ("qdrant", "meta.json", "[]", "not a Qdrant folder; name another one"),
     ],
 )
 async def test_a_target_of_others_is_left_as_it_is(
@@ -411,10 +411,10 @@ async def test_a_store_is_no_target(site: Site, model: Model) -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("<html>", "GET is to answer"),
-        ([], "GET is to answer"),
-        ({"place": {"cursor": 5}}, "GET is to answer"),
-        ({"place": {"cursor": "5", "colour": "red"}}, "GET is to answer"),
+        ("<html>", "GET must answer"),
+        ([], "GET must answer"),
+        ({"place": {"cursor": 5}}, "GET must answer"),
+        ({"place": {"cursor": "5", "colour": "red"}}, "GET must answer"),
     ],
 )
 async def test_an_answer_that_is_no_place_is_told_in_one_line(

@@ -16,7 +16,7 @@ from freshet.crawler.extensions.connectors.targets import Vector
 
 #: The most characters of a text for a model: a line of code has no bound.
 MOST_CHARS: Final = 8_000
-#: Texts of one request, whose vectors are written together.
+#: Texts of one request; their vectors are written together.
 TEXTS_AT_ONCE: Final = 64
 _ATTEMPTS: Final = 8
 _LONGEST_WAIT_S: Final = 60.0
@@ -53,7 +53,7 @@ class FunctionEmbedder:
             raise UsageError(f"--embed {name}: {error}; name it as module:function") from error
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return what the function returns; an exception of it is told in one line."""
+        """Return the vectors that the function returns; its exceptions become one line."""
         try:
             made = self._embed([*texts])
             if inspect.isawaitable(made):
@@ -77,7 +77,7 @@ class HttpEmbedder:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of all texts, some at a time; what may pass is tried again."""
+        """Return the vectors of all texts in batches; retry temporary failures."""
         found = list[Vector]()
         timeout = aiohttp.ClientTimeout(total=_TIME_LIMIT_S)
         async with aiohttp.ClientSession(headers=self._headers, timeout=timeout) as client:
@@ -117,7 +117,7 @@ class HttpEmbedder:
             rows = sorted(told["data"], key=lambda row: row["index"])
             return [row["embedding"] for row in rows]
         except (KeyError, TypeError) as error:
-            why = "the answer is not that of OpenAI's embeddings"
+            why = "the response does not have the form of OpenAI's embeddings"
             raise TargetError(f"--embed-url {self._url}: {why}") from error
 
 
@@ -125,7 +125,7 @@ async def vectors_of(embedder: Embedder, texts: Sequence[str], dimensions: int) 
     """Return the vectors of texts, as many and as long as they must be.
 
     Raises:
-        TargetError: they are not; ``dimensions`` are those of the target, 0 before the first.
+        TargetError: they are not. ``dimensions`` is the target's number, 0 before the first write.
     """
     made = await embedder.embed([text[:MOST_CHARS] for text in texts])
     if len(made) != len(texts):

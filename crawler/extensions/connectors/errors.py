@@ -4,7 +4,7 @@ from freshet.crawler.errors import CrawlError
 
 
 class TargetError(CrawlError):
-    """A target that cannot be opened or written; the message says why, and what to do."""
+    """A target cannot be opened or written; the message gives the reason and the remedy."""
 
 
 class TargetLost(TargetError):

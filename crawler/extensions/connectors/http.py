@@ -1,4 +1,4 @@
-"""``http://…`` and ``https://…``: batches in JSON to whatever takes them.
+"""``http://…`` and ``https://…``: batches in JSON for any HTTP service.
 
 ``GET URL`` answers with the place that the receiver has (``{"place": {…}}``), or 404 before the
 first. ``POST URL`` brings pages and the place after them, which the receiver keeps with them, or
@@ -46,11 +46,11 @@ class HttpTarget:
             self._tells_held = answer.get("held") is True
             return TargetPlace.read(answer["place"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            why = 'GET is to answer {"place": {…}} as it came last, or 404'
+            why = 'GET must answer with the last {"place": {…}} that was posted, or 404'
             raise TargetError(f"{self._url}: {why}") from error
 
     def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
-        """Ask which passages of these pages the receiver has, if it is one that says so."""
+        """Ask which passages of these pages the receiver has, if it can answer that."""
         if not self._tells_held:
             return []
         told = self._ask({"held": [*urls]}) or b""
@@ -90,7 +90,7 @@ class HttpTarget:
     def _asked_once(self, body: bytes | None) -> bytes | None:
         headers = {"Content-Type": "application/json"}
         try:
-            # The scheme is that of the entry point: http or https.
+            # The entry point gives the scheme: http or https.
             asked = Request(self._url, body, headers)  # noqa: S310
             with urlopen(asked, timeout=_TIME_LIMIT_S) as response:  # noqa: S310
                 told: bytes = response.read()
@@ -110,4 +110,4 @@ class HttpTarget:
             raise TargetError(f"{self._url}: {error}") from error
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: no connection is kept."""

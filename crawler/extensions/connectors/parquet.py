@@ -28,7 +28,7 @@ from freshet.storage.database import sync
 _TYPES: Final = {
     "TEXT": "VARCHAR", "INTEGER": "BIGINT", "LIST": "VARCHAR[]", "TIME": "DOUBLE",
 }  # fmt: skip
-#: Files with fewer rows are put together when there are so many of them.
+#: Files with fewer rows are merged once there are this many.
 _SMALL_ROWS: Final = 100_000
 _MOST_SMALL: Final = 16
 _CURRENT: Final = "current"
@@ -75,7 +75,7 @@ class ParquetTarget:
             ) from error
 
     def _remove_left(self) -> None:
-        """Remove what a killed program was making, or had no time to remove."""
+        """Remove unfinished and outdated files of a program that was killed."""
         now = self._now()
         for each in self._folder.iterdir():
             if each.is_dir() and not each.is_symlink() and each != now and each.name[0] == "v":
@@ -99,7 +99,7 @@ class ParquetTarget:
             )
 
     def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
-        """Return the passages of these pages, and those of these texts."""
+        """Return the passages of these pages, and the passages with these texts."""
         sql = (
             "SELECT id, headings, markdown, embedding FROM read_parquet($files) "
             "WHERE embedding IS NOT NULL "
@@ -182,7 +182,7 @@ class ParquetTarget:
                 Path(name).unlink()
 
     def finish(self, before: TargetPlace, after: TargetPlace) -> None:
-        """Leave out what is of an older generation."""
+        """Drop the rows of older generations."""
         with self._told(), self._next(before, after) as new:
             for file in self._files():
                 some = {"file": file, "generation": after.generation}

@@ -91,7 +91,7 @@ class PgvectorTarget:
         return None if row is None else TargetPlace(*row)
 
     def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
-        """Return the passages of these pages, and those of these texts by their digests."""
+        """Return the passages of these pages, and the passages with these texts, by digest."""
         with self._told(), self._db.transaction():
             if self._db.execute(_HAS_VECTORS).fetchone() is None:
                 return []
@@ -123,7 +123,7 @@ class PgvectorTarget:
                 cursor.executemany(sql, vectors)
 
     def finish(self, before: TargetPlace, after: TargetPlace) -> None:
-        """Delete what is of an older generation, in one transaction."""
+        """Delete the rows of older generations in one transaction."""
         with self._told(), self._db.transaction():
             self._keep(before, after)
             gone = "DELETE FROM freshet_chunk WHERE generation < %s"

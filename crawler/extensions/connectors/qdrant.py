@@ -1,8 +1,8 @@
 """``qdrant:FOLDER`` and ``qdrant:http://HOST:6333/COLLECTION``: points in Qdrant.
 
-A passage is a point, whose id is that of the passage as a UUID, and whose payload has its fields.
-The place is the only point of the collection ``COLLECTION-place``. There are no transactions: the
-place is written after the points, and what is written again is what is there already.
+A passage is a point: its id is the passage's id as a UUID, its payload has the passage's fields.
+The place is the only point of the collection ``COLLECTION-place``. Qdrant has no transactions, so
+the place is written after the points, and writing the same points twice changes nothing.
 """
 
 import sqlite3
@@ -43,8 +43,10 @@ class QdrantTarget:
             if where.startswith(("http://", "https://")):
                 url, _, name = where.rstrip("/").rpartition("/")
                 if not url.partition("//")[2]:
-                    raise TargetError(f"{where}: name the collection, too: qdrant:{where}/passages")
-                # It would warn, in lines of its own, of a server that does not answer.
+                    raise TargetError(
+                        f"{where}: add the name of the collection: qdrant:{where}/passages"
+                    )
+                # It would print warnings about a server that does not answer.
                 self._name = name
                 self._client = QdrantClient(url=url, check_compatibility=False)
             else:
@@ -57,7 +59,7 @@ class QdrantTarget:
         try:
             return QdrantClient(path=folder)
         except (KeyError, TypeError) as error:
-            raise TargetError(f"{folder}: it is no folder of Qdrant; name another one") from error
+            raise TargetError(f"{folder}: not a Qdrant folder; name another one") from error
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -109,7 +111,7 @@ class QdrantTarget:
                 return
 
     def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
-        """Return the passages of these pages, and those of these texts."""
+        """Return the passages of these pages, and the passages with these texts."""
         with self._told():
             return [
                 HeldPassage(
@@ -139,7 +141,7 @@ class QdrantTarget:
             self._keep(batch.after)
 
     def _write_new(self, batch: Batch, rows: Mapping[str, dict[str, Any]]) -> None:
-        """Write the points that come with vectors."""
+        """Write the points that have vectors."""
         points = [
             self._models.PointStruct(
                 id=str(UUID(name)), vector=[*map(float, vector)], payload=rows[name]
@@ -157,7 +159,7 @@ class QdrantTarget:
                 self._client.create_collection(name, vectors_config=config)
 
     def finish(self, before: TargetPlace, after: TargetPlace) -> None:
-        """Delete what is of an older generation, then keep the place."""
+        """Delete the points of older generations, then store the place."""
         models = self._models
         old = models.FieldCondition(key="generation", range=models.Range(lt=after.generation))
         with self._told():

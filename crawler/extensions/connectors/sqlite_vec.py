@@ -96,7 +96,7 @@ class SqliteVecTarget:
         return TargetPlace(cursor, generation, bool(is_whole), *others)
 
     def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
-        """Return the passages of these pages, and those of these texts by their beginnings."""
+        """Return the passages of these pages, and the passages that begin with these texts."""
         with self._told():
             if not self._has_vectors():
                 return []
@@ -148,7 +148,7 @@ class SqliteVecTarget:
         self._db.execute(f"DELETE FROM chunk WHERE {where}", values)
 
     def finish(self, before: TargetPlace, after: TargetPlace) -> None:
-        """Delete what is of an older generation, in one transaction."""
+        """Delete the rows of older generations in one transaction."""
         with self._told(), self._transaction():
             self._keep(before, after)
             self._delete("generation < ?", (after.generation,))

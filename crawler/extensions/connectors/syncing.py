@@ -51,7 +51,7 @@ class SyncCounts:
 
 
 class Synchronisation:
-    """Keeps one target in step; ``counts`` says what was done."""
+    """Synchronisation of one target; ``counts`` has the numbers of rows written and deleted."""
 
     def __init__(
         self,
@@ -65,18 +65,18 @@ class Synchronisation:
         self._connect, self._embedder, self._tell = connect, embedder, tell
         self._changes = Changefeed(library, docs=True, chunk_chars=chunk_chars)
         self._chars, self._was_there = chunk_chars, False
-        #: Vectors by their texts: a target that is lost needs them again, and so does a page that
-        #: moves, comes back, or says what another one says.
+        #: Vectors by text. They are needed again for a lost target, and for a page that moves,
+        #: returns or repeats another one's text.
         self._made: LruCache[str, Vector] = LruCache(_REMEMBERED)
         self.counts = SyncCounts()
 
     async def run(self, *, once: bool) -> None:
-        """Write what changed since the place of the target, and unless ``once`` what changes.
+        """Write the changes since the target's place; without ``once`` continue with new changes.
 
-        A target that is lost is opened again, and goes on from the place that it has.
+        A target whose connection is lost is opened again, and continues from its place.
 
         Raises:
-            TargetError: the target cannot be written, or does not come back.
+            TargetError: the target cannot be written, or stays unavailable.
             StoreError: the store cannot be read.
         """
         attempts, entries = 0, -1
@@ -121,7 +121,7 @@ class Synchronisation:
                 had = place = self._finished(target, had or place, after)
 
     async def _more(self, place: TargetPlace, *, once: bool) -> tuple[list[Change], str]:
-        """Return changes after a place; where there are none, wait unless ``once``."""
+        """Return the changes after a place; without any, wait for one unless ``once``."""
         try:
             if once or not (place.is_whole or self._changes.down):
                 return await self._changes.read(place.cursor, BATCH)
@@ -137,7 +137,7 @@ class Synchronisation:
         return after
 
     def _begun(self, had: TargetPlace | None) -> TargetPlace:
-        """Return the place to go on from, given what the target has."""
+        """Return the place to continue from, given the one in the target."""
         name = self._embedder.name if self._embedder is not None else ""
         if had is None:
             return TargetPlace(chunk_chars=self._chars, model=name)
@@ -163,7 +163,7 @@ class Synchronisation:
     def _held(self, target: Target, found: Sequence[Change]) -> set[str]:
         """Return the ids of the passages that the target has, and remember their vectors.
 
-        So a passage that goes now and comes back has its vector, and so has a page that moves.
+        A passage that is deleted now and returns later has its vector then, as has a moved page.
         """
         texts = {each.markdown: None for change in found for each in change.chunks or ()}
         held = target.held([each.id for each in found], [*texts])
@@ -199,7 +199,7 @@ class Synchronisation:
     async def _vectors(
         self, embedder: Embedder, new: Sequence[Chunk], dimensions: int
     ) -> tuple[dict[str, Vector], int]:
-        """Return the vectors of passages by their ids, and how many of them were made now."""
+        """Return the vectors of passages by id, and the number that was computed now."""
         known = {it.to_embed: self._made.use(it.to_embed) for it in new}
         texts = [text for text, vector in known.items() if vector is None]
         vectors = {text: vector for text, vector in known.items() if vector is not None}
@@ -216,7 +216,7 @@ def _anew(place: TargetPlace) -> TargetPlace:
 
 
 def _portions(found: Sequence[Change], held: Container[str], most: float) -> Iterator[list[Change]]:
-    """Yield changes with about so many passages to embed: a kill loses the vectors of no more.
+    """Yield changes with about this many passages to embed: a kill loses at most their vectors.
 
     A page is not divided.
     """
@@ -233,7 +233,7 @@ def _portions(found: Sequence[Change], held: Container[str], most: float) -> Ite
 
 
 def _contents(found: Sequence[Change]) -> Iterator[PageContent]:
-    """Yield the pages of changes; each comes once in a batch."""
+    """Yield the pages of changes, each once in a batch."""
     for change in found:
         if change.doc is None:
             yield PageContent(change.id)

@@ -1,9 +1,9 @@
-"""Targets of a synchronisation: what each keeps, and the Protocol of the connectors.
+"""Targets of a synchronisation: their contents, and the Protocol of connectors.
 
-A target holds the passages of a store, their vectors if there are some, and its own place in the
-changefeed. *Invariant*: the place is written with the passages, in one transaction where the target
-has transactions, else after them. Consequence: whoever is killed goes on from the place that the
-target has, and what is written again is what is there already.
+A target holds the passages of a store, their vectors if it has a model, and its place in the
+changefeed. *Invariant*: the place is written with the passages, in one transaction if the target
+has transactions, else after them. Consequence: after a kill the synchronisation continues from the
+place in the target, and writing the same passages twice changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ Vector: TypeAlias = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class TargetPlace:
-    """The place of a target in the changefeed, and what it was filled with.
+    """The place of a target in the changefeed, with the options that filled the target.
 
-    A ``generation`` begins where the cursor was lost: all pages are told again, and what stays of
-    the generation before goes when the new one ``is_whole``. ``dimensions`` are those of the
-    vectors of ``model``, 0 without vectors or before the first.
+    A ``generation`` begins after a cursor was lost: all pages are written again, and the rest of
+    the generation before is deleted once the new one ``is_whole``. ``dimensions`` is the length of
+    the vectors of ``model``, 0 without vectors or before the first.
     """
 
     cursor: str = "0"
@@ -45,7 +45,7 @@ class TargetPlace:
 
     @classmethod
     def read(cls, said: Any) -> "TargetPlace":
-        """Return the place of which this is the JSON. Raises ValueError."""
+        """Return the place that this JSON describes. Raises ValueError."""
         kinds = {each.name: type(each.default) for each in fields(cls)}
         if not isinstance(said, dict) or any(
             type(value) is not kinds.get(name) for name, value in said.items()
@@ -56,7 +56,7 @@ class TargetPlace:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """The passages of a page as they are now, none of a page that is gone; times are in UTC."""
+    """The current passages of a page, none if it was deleted; times are in UTC."""
 
     url: str
     chunks: Sequence[Chunk] = ()
@@ -90,9 +90,9 @@ def dated_row(row: Mapping[str, Any]) -> dict[str, Any]:
 class Batch:
     """Pages that a target takes at once.
 
-    ``pages`` replace what it holds of their URLs. ``vectors`` are those of passages that it does
-    not hold, by id; those that it holds keep theirs. ``before`` is the place that it has, ``after``
-    the one to keep.
+    ``pages`` replace the stored pages of their URLs. ``vectors`` has the vectors of passages that
+    are new to the target, by id; the others keep theirs. ``before`` is the target's place,
+    ``after`` the place to store.
     """
 
     pages: Sequence[PageContent]
@@ -102,7 +102,7 @@ class Batch:
 
 
 class HeldPassage(NamedTuple):
-    """A passage that a target has with its vector, which is None where it gives none back."""
+    """A passage in a target, with its vector; None if the target does not return vectors."""
 
     id: str
     headings: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class Target(Protocol):
         """Replace pages, and keep the place after them."""
 
     def finish(self, before: TargetPlace, after: TargetPlace) -> None:
-        """Delete what is of an older generation than the place after, and keep that."""
+        """Delete the rows of generations before the place's, and store the place."""
 
     def close(self) -> None:
         """Give back what is held."""

@@ -1,1 +1,1 @@
-"""Atom feeds of what changed, each at an address that nobody can guess."""
+"""Atom feeds of changes, each at a secret address."""

@@ -1,9 +1,8 @@
-"""``/feeds/SECRET`` and ``/v1/changefeed.atom``: what changed, for feed readers (RFC 4287).
+"""``/feeds/SECRET`` and ``/v1/changefeed.atom``: changes for feed readers (RFC 4287).
 
-An address of ``/feeds/`` stands for a site, a part of one or an alert rule. It is kept among the
-settings of sites in the store, under the key ``feed``, and is gone as soon as it is taken from
-there. Each entry is the last change of a page, with the words that were added and removed; of a
-rule it is an event that the rule has told.
+An address under ``/feeds/`` belongs to a site, a part of one or an alert rule. The settings of
+sites in the store hold it under the key ``feed``; deleting it there revokes it. Each entry is the
+last change of a page, with the added and removed words; for a rule each entry is an alert.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -33,7 +32,7 @@ from freshet.storage.queries import page
 from freshet.storage.tables import changefeed, runs
 from freshet.storage.tables.changefeed import LastChange
 
-#: The key of a feed's address among the settings of sites, and how that of a rule begins.
+#: The key of a feed's address among the settings of sites, and the prefix of a rule's address.
 FEED: Final = "feed"
 RULE: Final = "rule:"
 FEEDS: Final = "/feeds/"
@@ -44,7 +43,7 @@ _NEWS: Final = 50
 _SUMMARY_WIDTH, _BLOCKS, _BLOCK_CHARS = 200, 20, 1_000
 _AROUND: Final = 80
 
-#: Of a shard: the epoch of its store, and changes, each with the name that its entry goes by.
+#: Of a shard: the epoch of its store, and its changes, each with the name of its entry.
 _News: TypeAlias = tuple[str, list[tuple[str, LastChange]]]
 
 
@@ -79,7 +78,7 @@ class Feeds:
         parts, _ = await self._library.each(lambda _: asking(runs.site_settings))
         kept = {it.value: it.match for some in parts.values() for it in some if it.key == FEED}
         if secret not in kept:
-            raise UnknownPage("there is no such feed; it may have been revoked")
+            raise UnknownPage("no such feed; it may have been revoked")
         return await self._answer(kept[secret], request.path)
 
     async def _answer(self, of: str, path: str) -> Answer:
@@ -123,7 +122,7 @@ async def _newest(db: Reader, of: str) -> _News:
 
 
 async def _told_by(db: Reader, rule: str) -> list[tuple[str, LastChange]]:
-    """Return what an alert rule has told; nothing without the extension that has rules."""
+    """Return the alerts of a rule; empty without the extension that has rules."""
     sql = "SELECT 1 FROM sqlite_master WHERE name = 'alert'"
     if not await db.execute_fetchall(sql):
         return []
@@ -149,7 +148,7 @@ async def _told_by(db: Reader, rule: str) -> list[tuple[str, LastChange]]:
 
 
 async def _blocks(made: Documents, it: LastChange) -> Sequence[AlignedBlock]:
-    """Return the blocks of a change; none where the bytes of a version are not kept."""
+    """Return the blocks of a change; empty if the bytes of a version are not stored."""
     async with page.snapshot(made.path) as db:
         versions = await page.versions(db, it.page_id)
     after = [each for each in versions if each.version_id == it.version_id]
@@ -205,7 +204,7 @@ def _add(parent: ET.Element, tag: str, text: str) -> ET.Element:
 
 
 def _html(block: AlignedBlock) -> str:
-    """Return a block that differs in HTML, with what was inserted and deleted."""
+    """Return a block that differs as HTML, with insertions and deletions marked."""
     if block.change == "edited":
         said = "".join(
             _marked(run.before, "del") + _marked(run.after, "ins")

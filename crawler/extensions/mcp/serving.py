@@ -39,7 +39,7 @@ _INSTRUCTIONS: Final = (
 )
 #: Errors that the assistant is to know of.
 _TOLD: Final = (CrawlError, CursorGone, StoreError, ValueError)
-_WANTED: Final = "send the header Authorization: Bearer TOKEN, with that of operation.token"
+_WANTED: Final = "send the header Authorization: Bearer TOKEN, with the value of operation.token"
 _Asgi: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 
@@ -47,12 +47,12 @@ class ActionTools:
     """The tools that ask for something: visits, and, where a site list is named, sites."""
 
     def __init__(self, db: Path, settings: Settings, sites_file: Path | None) -> None:
-        """Ask of the daemon of the store ``db``, whose site list is ``sites_file``."""
+        """Address the daemon of the store ``db``; ``sites_file`` is its site list."""
         self._db, self._settings, self._file = db, settings, sites_file or Path()
         self.all = [self.visit_now, *([self.add_site] if sites_file else [])]
 
     async def visit_now(self, url: Url) -> Told:
-        """Ask the daemon to visit a known page before all others; return what was noted."""
+        """Ask the daemon to visit a known page before all others; return the recorded request."""
         parser = parser_of(self._settings)
         library = Library(self._db, parser, self._settings)
         try:
@@ -65,7 +65,7 @@ class ActionTools:
         return {"url": known.url, "noted": "a running daemon visits it next"}
 
     def add_site(self, url: Url) -> Told:
-        """Add a site to the daemon's list, to be crawled from this URL; return what came of it."""
+        """Add a site to the daemon's list, to be crawled from this URL; return the result."""
         try:
             old = read_list(self._file) if self._file.exists() else b""
             found = merged(old, self._file.name, [WatchedSite("", url)])
@@ -81,7 +81,7 @@ class ActionTools:
         return {"url": url, "added": bool(found.added), "daemon": self._answer()}
 
     def _answer(self) -> str:
-        """Return what the daemon says to a changed list."""
+        """Return the daemon's answer to a changed list."""
         try:
             return reloaded(self._db)
         except CrawlError as error:
@@ -116,7 +116,7 @@ def serve(store: Store, settings: Settings, acting: ActionTools | None, *, over_
 
 
 def _end(store: Store, *_signal: object) -> None:
-    """End at once: the SDK's thread waits for the next line, which nothing but the client ends."""
+    """End at once: the SDK's thread waits for a line, and only the client can send one."""
     store.close()
     sys.stderr.write("freshet: interrupted\n")
     sys.stderr.flush()
@@ -124,7 +124,7 @@ def _end(store: Store, *_signal: object) -> None:
 
 
 def _told(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a tool whose errors are told to the assistant in one line."""
+    """Return a tool that reports its errors to the assistant in one line."""
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - an extra
 
     @wraps(tool)

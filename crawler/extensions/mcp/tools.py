@@ -1,7 +1,7 @@
-"""The tools of the server: each reads a store, and returns a bounded part of it.
+"""The tools of the server. Each reads a store and returns a bounded result.
 
-The docstring of a tool is what an assistant is told of it: what it returns, and how to go on. What
-it returns is JSON data with times in ISO 8601.
+Assistants read the docstring of a tool: it states the result and how to read on. Results are JSON
+data with times in ISO 8601.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from freshet.crawler.read.store import Store
 from freshet.storage.errors import CursorGone
 
 Told: TypeAlias = dict[str, Any]
-#: Characters of a page's text, and of each block of a difference, that are told at once.
+#: Most characters of a page's text, and of a block of a difference, in one result.
 _CHARS: Final = 10_000
 _BLOCK_CHARS: Final = 1_000
 #: Visits that are looked at for changes of these kinds.
@@ -29,11 +29,11 @@ Version = Annotated[
     str | None,
     Field(description="A version by its number, -1 the last, or a time such as 2026-03-31T12:00."),
 ]
-Prefix = Annotated[str, Field(description="Only pages whose URL begins so.")]
+Prefix = Annotated[str, Field(description="Only pages with this prefix of the URL.")]
 
 
 def _few(most: int) -> Any:
-    return Field(ge=1, le=most, description=f"At most so many, up to {most}.")
+    return Field(ge=1, le=most, description=f"The most results, up to {most}.")
 
 
 class ReadingTools:
@@ -66,7 +66,7 @@ class ReadingTools:
         version: Version = None,
         offset: Annotated[int, Field(ge=0, description="Where to go on: next_offset.")] = 0,
     ) -> Told:
-        """Return a page's title, dates and main text in Markdown, up to 10,000 characters of it.
+        """Return a page's title, dates and main text in Markdown, up to 10,000 characters.
 
         next_offset is null at the end of the text.
         """
@@ -147,7 +147,7 @@ class ReadingTools:
         after: Version = None,
         limit: Annotated[int, _few(100)] = 30,
     ) -> Told:
-        """Return the blocks that differ between two versions, by default those of the last change.
+        """Return the blocks that differ between two versions, by default the last change.
 
         Each has change (added, removed, edited, moved) and text, in which [-old-] and {+new+} are
         what was edited; left_out counts further ones.
@@ -175,7 +175,7 @@ class ReadingTools:
 
 
 def _words(block: AlignedBlock) -> str:
-    """Return a block in one text, in which what was edited is marked as wdiff does."""
+    """Return a block as one text, with edits marked as wdiff marks them."""
     text = block.text
     if block.change == "edited":
         text = "".join(

@@ -51,8 +51,8 @@ def sync_command(
 ) -> None:
     """Keep an index elsewhere in step: its passages and vectors.
 
-    Without a model there are no vectors. The target keeps its place in the changefeed itself: a
-    run that was killed goes on where it ended. Only passages that the target does not have are
+    Without a model no vectors are written. The target stores its place in the changefeed: a
+    run that was killed continues where it ended. Only passages that the target does not have are
     embedded.
     """
     if embed is not None and embed_url is not None:

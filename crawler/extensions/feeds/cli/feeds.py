@@ -33,11 +33,9 @@ def feeds_command(
             metavar="SITE", help="A site or part of one, as `match` of [[sites]] has it."
         ),
     ] = None,
-    rule: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What an alert rule has told.")
-    ] = None,
+    rule: Annotated[str | None, typer.Option(metavar="NAME", help="The alerts of a rule.")] = None,
     revoke: Annotated[
-        bool, typer.Option("--revoke", help="Take the address back; the feed is gone at once.")
+        bool, typer.Option("--revoke", help="Revoke the address; the feed ends at once.")
     ] = False,
     db: Db = DEFAULT_DB,
     config: ConfigFile = None,

@@ -1,4 +1,4 @@
-"""``freshet mcp``: what a store holds, for assistants."""
+"""``freshet mcp``: a store for assistants, by the Model Context Protocol."""
 
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +35,7 @@ def mcp_command(
     """Let assistants read the store, by the Model Context Protocol.
 
     They search, read pages and their passages, and learn what changed and when a page is visited
-    next. Over HTTP the address ends in /mcp, and the token is that of `freshet serve`.
+    next. Over HTTP the address ends in /mcp, with the token of `freshet serve`.
     """
     given = {} if listen is None else {"operation.listen": listen}
     settings, _ = read_settings(config, given)
