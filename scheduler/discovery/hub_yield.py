@@ -96,7 +96,7 @@ class ExpectedReveals:
     """The expected new pages at a visit to each of n pages.
 
     Attributes:
-        worth: (n,), W, importance times days.
+        value: (n,), W, importance times days.
         pages: (n,), E, new pages.
         unknown: expected number of unknown new pages on all sites.
         per_day: new pages a day on all sites that some page reveals.
@@ -104,7 +104,7 @@ class ExpectedReveals:
         waited: (m,), τ of the precedent.
     """
 
-    worth: Floats
+    value: Floats
     pages: Floats
     unknown: float
     per_day: float
@@ -241,7 +241,7 @@ class Precedents:
     def value(self, pages: PageSnapshot, now: float, limit: float = np.inf) -> ExpectedReveals:
         """Return the expected new pages at a visit to each page on this day.
 
-        ``limit`` is D, in days; only ``worth`` depends on it.
+        ``limit`` is D, in days; only ``value`` depends on it.
         """
         self._take_in()
         sites, n = int(pages.site.max(initial=-1)) + 1, len(pages.site)
@@ -259,7 +259,7 @@ class Precedents:
         # Pages that a first crawl found were not new, and no page has revealed them.
         again, since = self._unexplored(pages, np.where(known, rate, 0.0), days, now)
         return ExpectedReveals(
-            worth=np.bincount(row, cost[place], minlength=n)
+            value=np.bincount(row, cost[place], minlength=n)
             + pages.importance * again * _delay(since, limit),
             pages=np.bincount(row, unknown[place], minlength=n) + again * since,
             unknown=float(unknown.sum()),
@@ -345,7 +345,7 @@ class Precedents:
 
 def _delay(waited: Floats, limit: float) -> Floats:
     """Return the value of finding one page a day now, after a wait of these days."""
-    worth: Floats = np.minimum(waited, limit) ** 2 / 2
+    value: Floats = np.minimum(waited, limit) ** 2 / 2
     if np.isfinite(limit):
-        worth += _TOO_LATE * limit**2 * (waited >= limit - _SAME_DAYS)
-    return worth
+        value += _TOO_LATE * limit**2 * (waited >= limit - _SAME_DAYS)
+    return value

@@ -151,11 +151,11 @@ def best_of_clusters(reveals: Reveals, eps_b: float = EPS_B) -> Floats:
 
 def cliq_win(past: RecrawlHistory, budget: int) -> Ints:
     """Return the best pages of the ``budget`` clusters with the highest value."""
-    worth = past.fractions()
+    value = past.fractions()
     if past.recrawls:
         last = past.recrawls[-1]
-        worth[: last.old] = np.maximum(worth[: last.old], best_of_clusters(last))
-    return od(worth, budget)
+        value[: last.old] = np.maximum(value[: last.old], best_of_clusters(last))
+    return od(value, budget)
 
 
 # -- cov win --

@@ -100,15 +100,15 @@ def joint_plan(
     crawl; both may raise PolicyError. A budget that is not above 0 raises ValueError.
     """
     spent, price = _spent(table, budget, decaying, price_of)
-    worth = decaying.take(np.isfinite(decaying.intervals(price)))
-    if len(worth.row) < len(decaying.row):
-        spent, price = _spent(table, budget, worth, price_of)
-    rate = _within_hosts(table, worth.row, _rates(worth, price))
-    others = _others(table, worth.row)
-    used = np.bincount(table.host[worth.row], rate, minlength=len(table.host_capacity))
+    value = decaying.take(np.isfinite(decaying.intervals(price)))
+    if len(value.row) < len(decaying.row):
+        spent, price = _spent(table, budget, value, price_of)
+    rate = _within_hosts(table, value.row, _rates(value, price))
+    others = _others(table, value.row)
+    used = np.bincount(table.host[value.row], rate, minlength=len(table.host_capacity))
     capacity = np.maximum(table.host_capacity - used, table.host_capacity * _LEAST)
     rest = plan_of(replace(table.take(others), host_capacity=capacity), budget - spent)
-    return JointPlan(_joined(rest, others, worth.row, rate, budget), price, worth.row)
+    return JointPlan(_joined(rest, others, value.row, rate, budget), price, value.row)
 
 
 def _rates(decaying: DecayingSources, price: float) -> Floats:

@@ -47,7 +47,7 @@ class LearntItems:
 
     page_id: Ints
     half_life: Floats
-    worth: Floats
+    value: Floats
     opens: Floats
 
     def of(self, page_id: Ints) -> tuple[Floats, Floats, Floats]:
@@ -55,7 +55,7 @@ class LearntItems:
         unknown = np.full(len(page_id), np.nan)
         found = unknown, np.ones(len(page_id)), unknown.copy()
         row, is_known = rows_among(self.page_id, page_id)
-        for column, learnt in zip(found, (self.half_life, self.worth, self.opens), strict=True):
+        for column, learnt in zip(found, (self.half_life, self.value, self.opens), strict=True):
             column[is_known] = learnt[row]
         return found
 
@@ -92,8 +92,8 @@ def learned(
         usual = np.exp(known / (_PRIOR_SOURCES + weight.sum()))
     views = discounted(decay)
     expected = opens.sum() / views.sum() * views
-    worth = (opens + _PRIOR_OPENINGS) / (expected + _PRIOR_OPENINGS)
-    return LearntItems(ids, np.log(2) / decay, worth, opens)
+    value = (opens + _PRIOR_OPENINGS) / (expected + _PRIOR_OPENINGS)
+    return LearntItems(ids, np.log(2) / decay, value, opens)
 
 
 def _root(falling: Callable[[Floats], Floats], n: int) -> Floats:

@@ -174,13 +174,13 @@ def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
     frequencies = np.zeros(len(sources))
     if not decaying.any():
         return frequencies
-    worth = np.where(decaying, sources.ceiling, 0.0)
-    top = float((worth / sources.cost).max())
+    value = np.where(decaying, sources.ceiling, 0.0)
+    top = float((value / sources.cost).max())
 
     def at(price: float) -> Floats:
         wanted = np.zeros(len(sources))
-        rows = decaying & (worth > price * sources.cost)
-        share = price * sources.cost[rows] / worth[rows]
+        rows = decaying & (value > price * sources.cost)
+        share = price * sources.cost[rows] / value[rows]
         y = lambert(-np.log1p(-share))
         step = sources.decay[rows] * sources.period
         wanted[rows] = step / np.maximum(y, step)
@@ -268,12 +268,12 @@ def crawl_periods(sources: EphemeralSources, price: float) -> Floats:
     if price <= 0:
         return np.ones(len(sources))
     k = np.full(len(sources), np.inf)
-    worth = np.where(sources.decay > 0, sources.ceiling, 0.0)
-    rows = worth > price * sources.cost
+    value = np.where(sources.decay > 0, sources.ceiling, 0.0)
+    rows = value > price * sources.cost
     h = sources.decay[rows] * sources.period
     # b − 1, without the rounding of b.
     beyond = h * stale_share(h) / -np.expm1(-h)
-    c = price * sources.cost[rows] / worth[rows]
+    c = price * sources.cost[rows] / value[rows]
     y = lambert(np.maximum(beyond - np.log1p(beyond), 0) - np.log1p(-c)) - beyond
     guess = np.where(rows, 1.0, 0.0)
     guess[rows] = np.maximum(1, np.ceil(y / h))

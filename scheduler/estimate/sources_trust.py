@@ -448,10 +448,10 @@ class SourceTrust:
         ]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, np.intp)
 
-    def value_polls(self, now: float, worth: Floats) -> None:
+    def value_polls(self, now: float, value: Floats) -> None:
         """Raise the values of pages that poll sources to the values of polling."""
         for it in self._sites.values():
-            numeric.claims_value_polls(it.state.structure, now, worth)
+            numeric.claims_value_polls(it.state.structure, now, value)
 
 
 # -- signal rates --

@@ -194,17 +194,17 @@ class _ArchiveReplay:
             self._ranker.learn(self._take(rows, captures.found[rows], places)[-1])
             self._copy[rows] = self._visited[rows]
 
-    def weighed(self, worth: Floats, now: float) -> Floats:
+    def weighed(self, value: Floats, now: float) -> Floats:
         """Return (known,), the values for the choice; 0: not now."""
         known = slice(0, self._known)
-        if worth.shape != (self._known,):
-            raise ValueError(f"returns {worth.shape} values for {self._known} pages")
-        worth = worth * _GONE_FACTOR ** np.minimum(self._gone[known], 300)
+        if value.shape != (self._known,):
+            raise ValueError(f"returns {value.shape} values for {self._known} pages")
+        value = value * _GONE_FACTOR ** np.minimum(self._gone[known], 300)
         new = np.flatnonzero(np.isneginf(self._visited[known]))
         # The largest floating-point numbers, descending with the rows.
-        worth[new] = np.finfo(float).max * (1 - np.arange(len(new)) / max(4 * len(new), 1))
-        worth[self._not_before[known] > now] = 0.0
-        return worth
+        value[new] = np.finfo(float).max * (1 - np.arange(len(new)) / max(4 * len(new), 1))
+        value[self._not_before[known] > now] = 0.0
+        return value
 
     def _take(
         self, rows: Rows, at: Floats, places: Rows

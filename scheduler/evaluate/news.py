@@ -214,12 +214,12 @@ def _arrivals(sources: EphemeralSources, law: UtilityLaw, rng: Generator) -> tup
     count = rng.poisson(sources.arrival_rate * sources.period)
     owner = np.repeat(np.arange(len(sources)), count)
     age = rng.random(len(owner)) * sources.period
-    worth = sources.mean_utility[owner] * np.exp(-sources.decay[owner] * age)
+    value = sources.mean_utility[owner] * np.exp(-sources.decay[owner] * age)
     if law.together:
-        worth *= law.draws(len(sources), rng)[owner]
+        value *= law.draws(len(sources), rng)[owner]
     else:
-        worth *= law.draws(len(owner), rng)
-    return np.bincount(owner, worth, minlength=len(sources)).astype(np.float64), count
+        value *= law.draws(len(owner), rng)
+    return np.bincount(owner, value, minlength=len(sources)).astype(np.float64), count
 
 
 class _Crawler:

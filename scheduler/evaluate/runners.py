@@ -163,9 +163,9 @@ class RandomWorld:
             new = slice(first, self._delivered)
             self._receiver.receive(source[new], at[new], now)
 
-    def weighed(self, worth: Floats, now: float) -> Floats:
+    def weighed(self, value: Floats, now: float) -> Floats:
         """Return the values unchanged."""
-        return worth
+        return value
 
     def visit(self, rows: Rows, at: Floats) -> VisitResults:
         """Compare each source with its copy."""
@@ -220,7 +220,7 @@ class IndexedSources:
         self._hour, self._day = 1 / 24, 0.0
         self._received = np.zeros(len(table), np.int64)
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return (n,) the index of each candidate, 0 for all others; valid until the next call."""
         n = len(self._table)
         if now >= self._until:
@@ -312,7 +312,7 @@ class WaitingSources:
             self.modified_at[rows] - days,
         )
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return the days since each source was due, (n,)."""
         late = now - self.due_at
         # A source that is due at this exact moment has a value above 0.

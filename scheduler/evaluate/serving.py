@@ -29,7 +29,7 @@ Batch: TypeAlias = tuple[float, Floats]
 class Valuer(Protocol):
     """The part of a ranker that the loop itself calls."""
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return the value of a visit to each known source on this day; 0: no visit."""
 
     def learn(self, visits: VisitResults) -> None:
@@ -48,7 +48,7 @@ class _Environment(Protocol):
     def advance(self, now: float) -> None:
         """Report to the ranker the events until now, visits excepted."""
 
-    def weighed(self, worth: Floats, now: float) -> Floats:
+    def weighed(self, value: Floats, now: float) -> Floats:
         """Return the values by which sources are chosen, given the ranker's values."""
 
     def visit(self, rows: Rows, at: Floats) -> VisitResults:
@@ -71,33 +71,33 @@ def serve(
     """
     for now, moments in environment.batches(budget):
         environment.advance(now)
-        worth = environment.weighed(_refuse_nonsense(ranker.worth(now)), now)
-        rows = worthiest(worth, len(moments))
+        value = environment.weighed(_refuse_nonsense(ranker.values(now)), now)
+        rows = worthiest(value, len(moments))
         if len(rows):
             ranker.learn(environment.visit(rows, moments[: len(rows)]))
         progress(float(moments[-1]) if len(moments) else now)
 
 
-def worthiest(worth: Floats, count: int) -> Rows:
+def worthiest(value: Floats, count: int) -> Rows:
     """Return the rows of the ``count`` largest values above 0, the largest first, ties by row.
 
     >>> worthiest(np.array([2.0, 0.0, 3.0, 3.0, 1.0]), 3).tolist()
     [2, 3, 0]
     """
-    if count == 1 and len(worth):
-        best = int(np.argmax(worth))
-        return np.array([best] if worth[best] > 0 else [], np.intp)
-    some = np.flatnonzero(worth > 0)
+    if count == 1 and len(value):
+        best = int(np.argmax(value))
+        return np.array([best] if value[best] > 0 else [], np.intp)
+    some = np.flatnonzero(value > 0)
     if count < len(some):
-        bar = np.partition(worth[some], len(some) - count)[len(some) - count] if count else np.inf
-        above = some[worth[some] > bar]
-        some = np.concatenate([above, some[worth[some] == bar][: count - len(above)]])
-    return some[np.lexsort((some, -worth[some]))]
+        bar = np.partition(value[some], len(some) - count)[len(some) - count] if count else np.inf
+        above = some[value[some] > bar]
+        some = np.concatenate([above, some[value[some] == bar][: count - len(above)]])
+    return some[np.lexsort((some, -value[some]))]
 
 
 def _refuse_nonsense(answer: Floats) -> Floats:
-    worth = np.asarray(answer, np.float64)
+    value = np.asarray(answer, np.float64)
     # In this form, NaN is refused as well.
-    if len(worth) and not (worth.min() >= 0 and worth.max() < np.inf):
+    if len(value) and not (value.min() >= 0 and value.max() < np.inf):
         raise ValueError("returns values that are not finite numbers of at least 0")
-    return worth
+    return value

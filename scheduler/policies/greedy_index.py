@@ -91,9 +91,9 @@ def _index(
     index = table.importance * age * share(table.change_rate * age)
     complete = np.flatnonzero(table.complete_observations)
     if len(complete):
-        delta, worth = table.change_rate[complete], np.zeros(len(complete))
-        np.divide(table.importance[complete] * signals[complete], delta, out=worth, where=delta > 0)
-        index[complete] = worth
+        delta, value = table.change_rate[complete], np.zeros(len(complete))
+        np.divide(table.importance[complete] * signals[complete], delta, out=value, where=delta > 0)
+        index[complete] = value
     return index
 
 

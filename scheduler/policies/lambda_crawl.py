@@ -185,10 +185,10 @@ class LambdaCrawlApprox(LambdaCrawl):
 @np.errstate(over="ignore", invalid="ignore")
 def _in_proportion_to_importance(mu: Floats, delta: Floats, complete: Bools) -> Floats:
     """Return Δ for complete observations; for the others Δ̂, or 0 if not worth a crawl."""
-    worth = ~complete & (mu > 0) & (delta > 0)
-    total = mu[worth].sum()
-    per_importance = delta[worth].sum() / total if total else 0.0
-    theirs = np.where(worth, mu * per_importance, np.where(complete, delta, 0.0))
-    if not (np.isfinite(theirs).all() and (theirs[worth] > 0).all()):
+    value = ~complete & (mu > 0) & (delta > 0)
+    total = mu[value].sum()
+    per_importance = delta[value].sum() / total if total else 0.0
+    theirs = np.where(value, mu * per_importance, np.where(complete, delta, 0.0))
+    if not (np.isfinite(theirs).all() and (theirs[value] > 0).all()):
         raise out_of_range()
     return theirs

@@ -116,7 +116,7 @@ def ein_inverse(level: Floats) -> Floats:
     return x
 
 
-def harmonic_worth(recall: Floats, precision: Floats, level: Floats) -> Floats:
+def exact_harmonic_value(recall: Floats, precision: Floats, level: Floats) -> Floats:
     """Return W at ``level`` (n,) for the harmonic cost, exactly; the index is μ/Δ times it.
 
     D(s, k) = ∫₀¹ (1 − e^{−asu}(1 − qu)^k)/u du, so both parts of each integral have a closed form:
@@ -133,25 +133,25 @@ def harmonic_worth(recall: Floats, precision: Floats, level: Floats) -> Floats:
     >>> harmonic_worth(one, one, one * (1 + 1 / 2 + 1 / 3)).round(9).tolist()
     [3.0]
     """
-    worth = np.zeros(len(level))
+    value = np.zeros(len(level))
     rows: Rows = np.flatnonzero(level > 0)
     unsignalled, start = ein_inverse(level), np.zeros(len(level))
     k = 0
     while len(rows):
         r, q, at = recall[rows], precision[rows], level[rows]
         m = unsignalled[rows] if k == 0 else _changes_at(at, k, q, unsignalled[rows])
-        term = _worth_with(k, r, q, at, m)
-        worth[rows] += term
+        term = _value_with(k, r, q, at, m)
+        value[rows] += term
         k += 1
         # One more signal: E[H(Bin(k, q))] = Σ_{i ≤ k} (1 − (1 − q)^i)/i.
         start[rows] -= np.expm1(k * _log_false(q)) / k
         unsignalled[rows] = np.maximum(m - q, 0)
         # Terms decrease with k: this one bounds the later ones.
-        rows = rows[(level[rows] > start[rows]) & (term > 1e-18 * worth[rows])]
-    return worth
+        rows = rows[(level[rows] > start[rows]) & (term > 1e-18 * value[rows])]
+    return value
 
 
-def binary_worth(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
+def binary_value(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
     """Return W at the level of age ``elapsed`` and ``signals``, for the binary cost.
 
     The level depends on the effective age x = s + kβ alone, β = ln(1/(1−q))/a, and the integrals
@@ -167,17 +167,17 @@ def binary_worth(recall: Floats, precision: Floats, elapsed: Floats, signals: In
     jump = np.minimum(-_log_false(precision), _CERTAIN)
     x = a * elapsed + signals * jump
     near = np.minimum(x, _FOLLOWED * jump)
-    worth = _until_first_signal(a, g, near)
+    value = _until_first_signal(a, g, near)
     for j in range(1, _FOLLOWED):
         # Terms past e^{−40} change no digit.
         rows = np.flatnonzero(j * jump < np.minimum(near, 40.0))
         if not len(rows):
             break
-        worth[rows] += _after_signals(j, a[rows], g[rows], jump[rows], near[rows])
+        value[rows] += _after_signals(j, a[rows], g[rows], jump[rows], near[rows])
     drift = a + g * jump
     beyond = 1 + g * jump**2 / (2 * drift)
-    worth += ((beyond + near) * np.exp(-near) - (beyond + x) * np.exp(-x)) / drift
-    return worth
+    value += ((beyond + near) * np.exp(-near) - (beyond + x) * np.exp(-x)) / drift
+    return value
 
 
 def _log_false(precision: Floats) -> Floats:
@@ -202,7 +202,7 @@ def _changes_at(level: Floats, k: int, precision: Floats, above: Floats) -> Floa
     return m
 
 
-def _worth_with(k: int, recall: Floats, precision: Floats, level: Floats, m: Floats) -> Floats:
+def _value_with(k: int, recall: Floats, precision: Floats, level: Floats, m: Floats) -> Floats:
     """Return the k-th term of W; ``m`` is a s_k."""
     a, g = 1 - recall, recall / precision
     received = _per_drift(g * m, a)
@@ -282,7 +282,7 @@ _SHARE: Floats = (_LEVEL_X + 1) / 2
 _D_SHARE: Floats = _LEVEL_W / 2
 
 
-def worth(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
+def harmonic_value(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
     """Return W at the level of age ``elapsed`` (in 1/Δ) and ``signals`` (n,), in units of μ/Δ.
 
     ``recall`` and ``precision`` are above 0 and at most 1. About 2.5 µs a row.
@@ -362,16 +362,16 @@ def _table() -> Floats:
         np.maximum(_RECALL, 1e-4), np.maximum(_PRECISION, 1e-4), _BEYOND, indexing="ij"
     )
     x = ein_inverse(q) * np.exp(beyond)
-    exact = harmonic_worth(r.ravel(), q.ravel(), ein(x).ravel()).reshape(r.shape)
+    exact = exact_harmonic_value(r.ravel(), q.ravel(), ein(x).ravel()).reshape(r.shape)
     rest = exact - _fluid(r, q, x)
     correction: Floats = (rest - rest[..., :1]) / q**2
     return correction.ravel()
 
 
 #: W in μ/Δ, by recall, precision, Δ times the elapsed days, and signals.
-_WORTH: dict[str, Callable[[Floats, Floats, Floats, Ints], Floats]] = {
-    "harmonic": worth,
-    "binary": binary_worth,
+_VALUES: dict[str, Callable[[Floats, Floats, Floats, Ints], Floats]] = {
+    "harmonic": harmonic_value,
+    "binary": binary_value,
 }
 _WITHOUT_NOISE: dict[str, IndexPolicy] = {"harmonic": GreedyIndex(), "binary": GreedyIndexBinary()}
 
@@ -402,7 +402,7 @@ class NoisySignalIndex:
     cost: str = "harmonic"
 
     def __post_init__(self) -> None:
-        arrays.one_of("cost", self.cost, tuple(_WORTH))
+        arrays.one_of("cost", self.cost, tuple(_VALUES))
 
     def index(self, table: SourceTable, now: float) -> Floats:
         """Return W (n,) in importance · days; the greedy index without noisy signals."""
@@ -412,8 +412,8 @@ class NoisySignalIndex:
             delta, q = table.change_rate[rows], table.signal_precision[rows]
             recall = np.minimum(table.signal_rate[rows] * q / delta, 1)
             elapsed = delta * np.maximum(now - table.last_crawl[rows], 0)
-            worth = _WORTH[self.cost](recall, q, elapsed, table.pending_signals[rows])
-            index[rows] = table.importance[rows] / delta * worth
+            value = _VALUES[self.cost](recall, q, elapsed, table.pending_signals[rows])
+            index[rows] = table.importance[rows] / delta * value
         return index
 
 

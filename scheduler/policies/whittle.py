@@ -103,8 +103,8 @@ def index_after(
     fading = mu > 0
     with np.errstate(over="ignore"):
         share = ripe(np.where(fading, mu, 0.0) * np.where(fading, tau, 0.0))
-        worth = np.divide(income, mu, out=np.zeros_like(tau), where=fading) * share
-    return _result(worth / price)
+        value = np.divide(income, mu, out=np.zeros_like(tau), where=fading) * share
+    return _result(value / price)
 
 
 def ripe(y: Floats) -> Floats:

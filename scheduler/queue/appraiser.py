@@ -62,7 +62,7 @@ class Appraiser:
         with self.hooks.timed("learn"):
             evidence.teach(ranker)
         with self.hooks.timed("value"):
-            fresh = ranker.worth(now)
+            fresh = ranker.values(now)
         valuer = VisitValuer(
             pages=pages,
             hubs=self.learner.hubs,
@@ -91,7 +91,7 @@ class Appraiser:
         chosen = worthiest(left, pages["host"], choice.free, choice.room)
         return Valuation(
             at=now,
-            worth=values.worth,
+            worth=values.value,
             discovers=values.discovers,
             chosen=chosen,
             has_all=len(chosen) < choice.room,

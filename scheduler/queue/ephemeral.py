@@ -77,11 +77,11 @@ def decaying(
     items = np.bincount(by, minlength=len(row))
     each = np.bincount(by, whittle.ripe(decay[by] * revealing.waited[reveals]), minlength=len(row))
     alone = whittle.ripe(decay * np.maximum(now - since[row], 0.0))
-    worth = pages["importance"][row] * item_worth * rate
-    worth *= np.where(items > 0, each / np.maximum(items, 1), alone) / decay
+    value = pages["importance"][row] * item_worth * rate
+    value *= np.where(items > 0, each / np.maximum(items, 1), alone) / decay
     if on.by_delay:
-        worth /= cost[pages["host"][row]]
-    return (row, rate, worth), _urgent(pages, item, (decay[by], item_worth[by]), on, now)
+        value /= cost[pages["host"][row]]
+    return (row, rate, value), _urgent(pages, item, (decay[by], item_worth[by]), on, now)
 
 
 def sources(
@@ -113,10 +113,10 @@ def sources(
 def item_terms(half_life: Floats, page_id: Ints, on: DiscoveryTerms) -> tuple[Floats, Floats]:
     """Return μ and E (k,) of the items of sources: from page rules, from clicks, or the default."""
     said = np.isfinite(half_life) & (half_life > 0)
-    learnt, worth, _ = on.learnt.of(page_id)
+    learnt, value, _ = on.learnt.of(page_id)
     usual = np.where(np.isnan(learnt), on.half_life, learnt)
     decay: Floats = np.log(2) / np.where(said, half_life, usual)
-    return decay, on.item_worth * np.where(said, 1.0, worth)
+    return decay, on.item_worth * np.where(said, 1.0, value)
 
 
 def _urgent(

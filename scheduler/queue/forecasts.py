@@ -122,7 +122,7 @@ def price(paid: Sequence[float]) -> float | None:
     value:
     so the price is lower than the median.
     """
-    free = [worth for worth in paid if worth < _FORCED]
+    free = [value for value in paid if value < _FORCED]
     return float(np.percentile(free, 10)) if free else None
 
 
@@ -182,8 +182,8 @@ def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) ->
         is_left = left > 0 and len(known) > 0
         visits = policy.rates(alone, left).crawl_rate if is_left else np.zeros(len(known))
     elif isinstance(policy, IndexPolicy):
-        worth = table.importance[new] * (waited[new] + 1.0)
-        visits, fresh = _at_one_price(policy, table.take(known), worth, budget / stride)
+        value = table.importance[new] * (waited[new] + 1.0)
+        visits, fresh = _at_one_price(policy, table.take(known), value, budget / stride)
     else:
         return np.zeros(hosts)
     host = np.concatenate([table.host[known], table.host[new]])
@@ -194,7 +194,7 @@ def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) ->
 
 
 def _at_one_price(
-    policy: IndexPolicy, table: SourceTable, worth: Floats, budget: float
+    policy: IndexPolicy, table: SourceTable, value: Floats, budget: float
 ) -> tuple[Floats, Floats]:
     """Return visits a day at this price to known pages, and to new ones."""
     # Shape (ages, n): the value of a visit at each age.
@@ -203,17 +203,17 @@ def _at_one_price(
         table.last_crawl[:] = -age
         indices[row] = policy.index(table, 0.0)
     indices = np.maximum.accumulate(indices, axis=0)
-    positive = np.concatenate([indices[indices > 0], worth[worth > 0]])
+    positive = np.concatenate([indices[indices > 0], value[value > 0]])
     if not len(positive):
-        return np.zeros(len(table)), np.zeros(len(worth))
+        return np.zeros(len(table)), np.zeros(len(value))
     # At the higher price the demand fits the budget, at the lower one it eventually exceeds it.
     low, high = np.log(positive.min()) - _MOMENT, np.log(positive.max()) + _MOMENT
     for _ in range(_HALVINGS):
         price = float(np.exp((low + high) / 2))
-        total = _visits(indices, price).sum() + (worth >= price).sum()
+        total = _visits(indices, price).sum() + (value >= price).sum()
         low, high = (np.log(price), high) if total > budget else (low, np.log(price))
-    visits, certain = _visits(indices, float(np.exp(high))), worth >= np.exp(high)
-    marginal = (worth >= np.exp(low)) & ~certain
+    visits, certain = _visits(indices, float(np.exp(high))), value >= np.exp(high)
+    marginal = (value >= np.exp(low)) & ~certain
     room = max(0.0, budget - float(visits.sum() + certain.sum()))
     share = min(1.0, room / max(int(marginal.sum()), 1))
     return visits, certain + share * marginal

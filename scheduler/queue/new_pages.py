@@ -252,7 +252,7 @@ class HubPages:
             there = pages["captured"] & (pages["gone"] == 0)
             site, at, item, by = self._precedents.revealed
             known = (site[there[by]], at[there[by]], item[there[by]], by[there[by]])
-            found.worth[~self._covers.chosen(discovery, known, pages["host"], now)] = 0.0
+            found.value[~self._covers.chosen(discovery, known, pages["host"], now)] = 0.0
         return found
 
 

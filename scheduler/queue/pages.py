@@ -379,14 +379,14 @@ class PageTable:
         return final, known
 
     def weighted(
-        self, worth: Floats, now: float, turn: float = 0.0, new_page: float = 1.0
+        self, value: Floats, now: float, turn: float = 0.0, new_page: float = 1.0
     ) -> Floats:
-        """Return (n,), the value of a visit: ``worth`` (n,) where captured, less where gone.
+        """Return (n,), the value of a visit: ``value`` (n,) where captured, less where gone.
 
         A page that was never captured counts as if it had waited ``turn`` more days, times
         ``new_page``.
         """
-        rows, found = self, worth.copy()
+        rows, found = self, value.copy()
         new = np.flatnonzero(~rows["captured"])
         if len(new):
             # A page found at this moment has a value above 0.

@@ -55,7 +55,7 @@ class Ranker(Protocol):
     def receive(self, said: SignalBatch) -> None:
         """Learn from the signals of one source at one time."""
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return (n,), the value of a visit to each page on this day, at least 0."""
 
     def beliefs(self, now: float) -> Beliefs:

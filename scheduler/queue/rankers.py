@@ -81,16 +81,16 @@ class _Guard:
         """Discard the values of these pages from before their visits."""
         self._good[rows[rows < len(self._good)]] = 0.0
 
-    def worth(self, value: _Value, table: SourceTable, now: float) -> Floats:
+    def values(self, value: _Value, table: SourceTable, now: float) -> Floats:
         """Return the policy's values; after a fault its last valid ones, else importance × age."""
         try:
-            worth: object = value(table, now)
-            fault = _fault(worth, len(table))
-        except Exception as error:  # noqa: BLE001 - whatever another's code raises is reported
-            worth, fault = None, f"{type(error).__name__}: {error}"
-        if fault is None and isinstance(worth, np.ndarray):
-            self._good = worth.copy()
-            return worth
+            found: object = value(table, now)
+            fault = _fault(found, len(table))
+        except Exception as error:  # noqa: BLE001 - any error of third-party code is reported
+            found, fault = None, f"{type(error).__name__}: {error}"
+        if fault is None and isinstance(found, np.ndarray):
+            self._good = found.copy()
+            return found
         self.tell(fault or "")
         rest = table.importance * np.maximum(now - table.last_crawl, 0.0)
         known = len(self._good)
@@ -105,16 +105,16 @@ class _Guard:
             log.error("policy %s: %s; its last valid values are used", self._name, fault)
 
 
-def _fault(worth: object, n: int) -> str | None:
-    if not isinstance(worth, np.ndarray):
-        return f"returns {type(worth).__name__}"
-    if worth.shape != (n,):
-        return f"returns {worth.shape} values for {n} pages"
-    good = np.isfinite(worth) & (worth >= 0)
+def _fault(value: object, n: int) -> str | None:
+    if not isinstance(value, np.ndarray):
+        return f"returns {type(value).__name__}"
+    if value.shape != (n,):
+        return f"returns {value.shape} values for {n} pages"
+    good = np.isfinite(value) & (value >= 0)
     if good.all():
         return None
     row = int(np.argmin(good))
-    return f"values page {row} at {worth[row]}"
+    return f"values page {row} at {value[row]}"
 
 
 class PolicyRanker:
@@ -247,16 +247,16 @@ class PolicyRanker:
         """Return (n,), the pages declared by :meth:`declare`."""
         return self._complete.declared.rows
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return (n,), the policy's value of each page."""
         table = self.table()
         if self._guard is None:
             found = self._value(table, now)
         else:
-            found = self._guard.worth(self._value, table, now)
+            found = self._guard.values(self._value, table, now)
         if self._asks:
-            rows, _, worth = self._polls(now)
-            found[rows] = np.maximum(found[rows], worth)
+            rows, _, value = self._polls(now)
+            found[rows] = np.maximum(found[rows], value)
         return found
 
     def hosts(self, queue: Rows, per_day: Floats, cost: Floats) -> None:
@@ -405,8 +405,8 @@ class RateRanker(PolicyRanker):
         not_due[planned] = _NOT_DUE * soon
         found = np.where(late > 0, _NOT_DUE + due, not_due)
         if plan.price:
-            rows, _, worth = self._polls(now)
-            found[rows] = np.where(worth >= plan.price, worth, found[rows])
+            rows, _, value = self._polls(now)
+            found[rows] = np.where(value >= plan.price, value, found[rows])
         return found
 
     @staticmethod

@@ -82,14 +82,14 @@ class ReadyQueue:
         """Count the pages of a host here."""
         return len(self._hosts.get(host_id, ()))
 
-    def add(self, worth: float, due: DueUrl) -> None:
+    def add(self, value: float, due: DueUrl) -> None:
         """Insert a page into its host's row, behind pages with the same value."""
         if due.host_id not in self._hosts:
             self._count += 1
             self._hosts[due.host_id], self._came[due.host_id] = [], self._count
         row = self._hosts[due.host_id]
-        place = next((i for i, (other, _) in enumerate(row) if other < worth), len(row))
-        row.insert(place, (worth, due))
+        place = next((i for i, (other, _) in enumerate(row) if other < value), len(row))
+        row.insert(place, (value, due))
         self._size += 1
         if place == 0:
             self._rank(due.host_id)
@@ -102,10 +102,10 @@ class ReadyQueue:
     def _entry(self, host_id: int) -> tuple[float, int, int]:
         return -self._hosts[host_id][0][0], self._came[host_id], host_id
 
-    def revalue(self, worth: Callable[[DueUrl], float]) -> None:
+    def revalue(self, value: Callable[[DueUrl], float]) -> None:
         """Sort each host's pages by their present values."""
         for host_id, row in self._hosts.items():
-            valued = [(worth(due), due) for _, due in row]
+            valued = [(value(due), due) for _, due in row]
             self._hosts[host_id] = sorted(valued, key=lambda page: -page[0])
         self._order = sorted(map(self._entry, self._hosts))
 
@@ -153,9 +153,9 @@ class ReadyQueue:
         return found
 
     def _favour(self, host_id: int, place: int, *, favoured: bool) -> tuple[bool, float]:
-        worth, due = self._hosts[host_id][place]
-        fits = worth >= OVERDUE or (due.reason == "discovery") == favoured
-        return fits, worth
+        value, due = self._hosts[host_id][place]
+        fits = value >= OVERDUE or (due.reason == "discovery") == favoured
+        return fits, value
 
     def worthiest(self, is_closed: Callable[[int], bool]) -> DueUrl | None:
         """Return the page that is next if its host is ready; closed hosts are skipped."""
@@ -178,7 +178,7 @@ class ReadyQueue:
             self._hosts[host_id], self._came[host_id] = kept, self._count
             self._rank(host_id)
         self._size -= len(row) - len(kept)
-        return [due for worth, due in row if not due.audit and worth < least]
+        return [due for value, due in row if not due.audit and value < least]
 
     def _take(self, host_id: int, place: int) -> DueUrl:
         _, due = self._hosts[host_id].pop(place)

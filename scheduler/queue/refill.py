@@ -63,14 +63,14 @@ class Supply:
         self._queue = queue
         self._draws = draws
 
-    def revalue(self, worth: Floats) -> None:
+    def revalue(self, value: Floats) -> None:
         """Sort the ready queue by the present values of its pages, (n,)."""
 
         def now_worth(due: DueUrl) -> float:
             row = self._pages.row(due.page_id)
-            # ``worth`` has no rows for pages that were found after the thread began.
-            is_first = due.audit or due.reason == "signal" or row is None or row >= len(worth)
-            return inf if is_first else float(worth[row])
+            # ``value`` has no rows for pages that were found after the thread began.
+            is_first = due.audit or due.reason == "signal" or row is None or row >= len(value)
+            return inf if is_first else float(value[row])
 
         self._queue.revalue(now_worth)
 

@@ -177,12 +177,12 @@ class Sessions:
         return now >= self._priced_at + _PRICE_DAYS
 
     def open(
-        self, worth: Floats, later: Floats, host: Rows, *, at_once: Bools, pages: Ints,
+        self, value: Floats, later: Floats, host: Rows, *, at_once: Bools, pages: Ints,
         saved: float, now: float, budget: float,
     ) -> Rows:  # fmt: skip
         """Open hosts where a session pays; return their codes.
 
-        ``worth`` and ``later`` (n,) are the values of visits now and a day from now, 0 where a page
+        ``value`` and ``later`` (n,) are the values of visits now and a day from now, 0 where a page
         may not be requested, ``host`` (n,) their hosts. Hosts ``at_once`` (H,), and called hosts,
         open as soon as that is paid for. ``pages`` (H,) is the number of pages of each host,
         ``saved`` the number of saved requests.
@@ -194,10 +194,10 @@ class Sessions:
         visits = np.bincount(host[above], minlength=hosts)
         a_session = budget * SESSION_DAYS
         first = closed & (at_once | self._called)
-        chosen = self._first(first, worth, host, int(min(paid / _SHORTEST, hosts)))
+        chosen = self._first(first, value, host, int(min(paid / _SHORTEST, hosts)))
         paid -= _SHORTEST * float(chosen.sum())
         enough = 2 * np.sqrt(np.maximum(pages, 1)) + 1
-        waiting = np.bincount(host[worth > self.price], minlength=hosts)
+        waiting = np.bincount(host[value > self.price], minlength=hosts)
         room = saved + a_session - float(waiting[~closed | chosen].sum())
         is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
         is_due &= saved + a_session >= enough
@@ -229,10 +229,10 @@ class Sessions:
         self.closed = self.closed & ~chosen
         return found
 
-    def _first(self, wanted: Bools, worth: Floats, host: Rows, most: int) -> Bools:
+    def _first(self, wanted: Bools, value: Floats, host: Rows, most: int) -> Bools:
         """Return (H,), the ``wanted`` hosts with the best visits, at most ``most``."""
         best, chosen = np.zeros(len(wanted)), np.zeros(len(wanted), np.bool_)
-        np.maximum.at(best, host, worth)
+        np.maximum.at(best, host, value)
         codes = np.flatnonzero(wanted)
         chosen[codes[np.argsort(-best[codes], kind="stable")][: max(most, 0)]] = True
         return chosen

@@ -197,7 +197,7 @@ class SiteClockRanker:
         sums = theirs.sums(int(page["place"][old]))
         mine.inherit(self._pages(), self._belief.rows, int(page["place"][new]), sums)
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return (n,), the value of a visit to each page; 0 before the first one."""
         hazard, rate, stale = self._expected(now)
         jump, per = self._trust.value(self._page.rows, now, self._turn, hazard, rate)

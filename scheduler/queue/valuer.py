@@ -34,7 +34,7 @@ class VisitValues:
     """The values of visits to n pages.
 
     Attributes:
-        worth: (n,), the total value.
+        value: (n,), the total value.
         new: (n,), the value of the pages that a visit reveals.
         discovers: (n,), whether most of the value is for pages that are not captured yet.
         sources: the rows of the pages that are taken for ephemeral sources, ascending.
@@ -44,7 +44,7 @@ class VisitValues:
         turn: days in which all captured pages could be visited.
     """
 
-    worth: Floats
+    value: Floats
     new: Floats
     discovers: Bools
     sources: Rows
@@ -81,7 +81,7 @@ class VisitValuer:
         """Return the values of visits; ``fresh`` (n,) is their value for freshness."""
         pages, now = self.pages, self.now
         revealing = self.hubs.revealing(pages, now, self.terms.discovery)
-        new = (self.terms.missing if self.terms.come else 0.0) * revealing.worth
+        new = (self.terms.missing if self.terms.come else 0.0) * revealing.value
         if isinstance(self.ranker, IntervalRanker):
             # An interval policy visits no page before it is due, regardless of new pages.
             new[~self.ranker.due(now)] = 0.0
@@ -92,10 +92,10 @@ class VisitValuer:
         both[row] = np.maximum(both[row], faded)
         new[row] = np.maximum(new[row], faded)
         turn = int(np.count_nonzero(pages["captured"])) / self.budget
-        worth = pages.weighted(both, now, turn, self.terms.missing)
-        worth[urgent] = _AT_ONCE * urgency
+        value = pages.weighted(both, now, turn, self.terms.missing)
+        value[urgent] = _AT_ONCE * urgency
         return VisitValues(
-            worth=worth,
+            value=value,
             new=new,
             discovers=(new > fresh) | ~pages["captured"],
             sources=row,
@@ -112,15 +112,15 @@ class VisitValuer:
         rows are offered only if they cannot wait or have revealed new pages. The second array has
         the host to which a host has only redirected, or −1.
         """
-        pages, worth = self.pages, values.worth
-        left = np.where(pages.may_be_asked(self.now), worth, 0.0)
+        pages, value = self.pages, values.value
+        left = np.where(pages.may_be_asked(self.now), value, 0.0)
         names, targets = pages.names(self.hosts.places)
         left[names] = 0.0
-        left[pages["empty"] & (worth < empty_above)] = 0.0
+        left[pages["empty"] & (value < empty_above)] = 0.0
         # Lists that have revealed new pages are useful; overdue pages and visit requests ignore the
         # quota.
         told = np.isin(spent, values.revealing.by)
-        left[spent[~told & (worth[spent] < CANNOT_WAIT)]] = 0.0
+        left[spent[~told & (value[spent] < CANNOT_WAIT)]] = 0.0
         return left, targets
 
     def tomorrow(self, values: VisitValues, offered: Floats) -> Floats:
@@ -128,7 +128,7 @@ class VisitValuer:
         if not self.has_price:
             return offered
         then = self.now + 1.0
-        fresh = self.ranker.worth(then)
+        fresh = self.ranker.values(then)
         later = self.pages.weighted(fresh + values.new, then, values.turn, self.terms.missing)
         later[offered <= 0] = 0.0
         return later
@@ -184,14 +184,14 @@ class Valuation:
     targets: Ints
 
 
-def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
-    """Return at most ``room`` rows with the largest ``worth`` (n,) above 0, in descending order.
+def worthiest(value: Floats, host: Rows, free: Ints, room: int) -> Rows:
+    """Return at most ``room`` rows with the largest ``value`` (n,) above 0, in descending order.
 
     At most ``free[h]`` rows (0, 1 or 2) are from host h, a code in ``host`` (n,). Ties are broken
     by the lowest row. One pass over all rows, and a sort of two rows per host.
     """
-    first, second = numeric.two_of_each(worth, np.ascontiguousarray(host), len(free))
+    first, second = numeric.two_of_each(value, np.ascontiguousarray(host), len(free))
     rows = np.concatenate([first[free > 0], second[free > 1]])
     rows = rows[rows >= 0]
-    order = np.lexsort((rows, -worth[rows]))
+    order = np.lexsort((rows, -value[rows]))
     return rows[order[:room]]

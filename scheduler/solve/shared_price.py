@@ -72,9 +72,9 @@ class DemandCurve:
         total = np.zeros(len(PRICES))
         if hosts is not None:
             host = hosts.code[::step][there]
-            worth = np.bincount(host, np.sqrt(mu * delta), minlength=len(hosts.capacity))
+            value = np.bincount(host, np.sqrt(mu * delta), minlength=len(hosts.capacity))
             # √μΔ/2λ is above the rate of a source: below this λ a host may be at its capacity.
-            full = np.square(step * worth / hosts.capacity) / 2
+            full = np.square(step * value / hosts.capacity) / 2
             for one in np.argsort(-full)[:_HOSTS]:
                 if full[one] <= max(near / _FAR, PRICES[0]):
                     break

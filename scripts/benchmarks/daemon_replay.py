@@ -55,7 +55,7 @@ async def replayed(store: Path, policy: str, budget: float, split: float) -> Dif
 
 def differences(one: Ranker, other: Ranker, now: float) -> Differences:
     """Compare what two know of the same rows on this day."""
-    worths = [each.worth(now) for each in (one, other)]
+    worths = [each.values(now) for each in (one, other)]
     stale = [-np.expm1(-each.beliefs(now).hazard) for each in (one, other)]
     return Differences(
         len(worths[0]),

@@ -130,7 +130,7 @@ class ByPace(_Rival):
         pace = self._paces[row] = self._policy.next_interval(self._paces[row], revisit)
         self._due[row] = pace.due_at
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """(n,), the days since each page was due; below 0 before."""
         late: Floats = now - self._due
         return late
@@ -173,7 +173,7 @@ class Published(_Rival):
         self._last[row], self._passed[row] = at, 0.0
         self._draw[row] = self._rng.expovariate(1.0)
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """(n,), the days since each page was due; below 0 before."""
         if now >= self._planned_at + _EPOCH_DAYS:
             self._plan(now)

@@ -303,7 +303,7 @@ class Run:
     def visit(self, now: float) -> None:
         """Spend one request."""
         known = slice(0, self._born)
-        worth = -self.last[known] if self.ranker is None else self.ranker.worth(now)
+        worth = -self.last[known] if self.ranker is None else self.ranker.values(now)
         row = int(np.argmax(np.where(self.alive[known], worth, -np.inf)))
         changed = self.bill.add(self.pages[row], self.last[row], now)
         self.last[row] = now

@@ -130,9 +130,9 @@ def _evaluation(n: int) -> dict[str, object]:
     s = rng.lognormal(0, 1.3, n)
     k = rng.poisson(r / q * s)
     first = _seconds(NoisySignalIndex(), r[:1], q[:1], s[:1] + 10, k[:1] + 10)
-    fast = noisy_signal_index.worth(r, q, s, k)
+    fast = noisy_signal_index.harmonic_value(r, q, s, k)
     started = time.perf_counter()
-    exact = noisy_signal_index.harmonic_worth(r, q, noisy_harmonic((1 - r) * s, k, q))
+    exact = noisy_signal_index.exact_harmonic_value(r, q, noisy_harmonic((1 - r) * s, k, q))
     exactly = time.perf_counter() - started
     error = np.abs(fast / exact - 1)
     return {

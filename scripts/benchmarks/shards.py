@@ -127,7 +127,7 @@ def _spend(part: Part, environment: RandomWorld, now: float) -> None:
     while done < count:
         size = min(_BATCH, count - done)
         at = now + _HOUR * (done + 0.5 + np.arange(size)) / count
-        rows = worthiest(part.ranker.worth(float(at[0])), size)
+        rows = worthiest(part.ranker.values(float(at[0])), size)
         found = environment.visit(part.rows[rows], at[: len(rows)])
         part.ranker.learn(replace(found, row=rows))
         done += size

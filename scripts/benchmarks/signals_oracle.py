@@ -44,7 +44,7 @@ class _Learning:
     def worthiest(self, now: float) -> Rows:
         """The rows to look at next: as the daemon has it, but where signals are true by these."""
         importance = self._stage.table.importance
-        worth = self._ranker.worth(now)
+        worth = self._ranker.values(now)
         told, count = self._told, self._stage.changes.count
         start, until = np.zeros(len(told)), np.full(len(told), now)
         # As if one change had been heard in a day before the first.

@@ -105,7 +105,7 @@ class _WithSitemap(Run):
 
     def visit(self, now: float) -> None:
         """Ask for a page, or for the sitemap; for that at first."""
-        worth = self._learning.worth(now)
+        worth = self._learning.values(now)
         mine = np.where(self.alive[: len(worth) - 1], worth[1:], -np.inf)
         if worth[0] >= mine.max() or not self._sitemap.polls:
             self._poll(now)

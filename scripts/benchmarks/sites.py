@@ -101,7 +101,7 @@ def _admitted(table: PageTable, page_ids: Iterable[int]) -> None:
 
 
 def _unrevealing(hubs: HubPages, table: PageTable, now: float, kind: Discovery) -> ExpectedReveals:
-    return replace(_REVEALING(hubs, table, now, kind), worth=np.zeros(len(table)))
+    return replace(_REVEALING(hubs, table, now, kind), value=np.zeros(len(table)))
 
 
 #: What can be switched off, to see what it brings: what is put in the place of what.

@@ -58,7 +58,7 @@ class ByWorth:
             np.zeros(known, np.intp), np.ones(known), self._found_at[:known],
             self._since[:known], np.ones(known, np.bool_),
         )  # fmt: skip
-        worth = self._precedents.value(standing, day, inf if explores else WEEK).worth
+        worth = self._precedents.value(standing, day, inf if explores else WEEK).value
         best = int(np.argmax(np.where(self._gone[:known], 0.0, worth)))
         return self._pages[best] if worth[best] > 0 and not self._gone[best] else None
 

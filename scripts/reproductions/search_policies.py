@@ -51,7 +51,7 @@ class _ByValue:
     def __init__(self, value: Callable[[float], Floats]) -> None:
         self._value = value
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         return self._value(now)
 
     def learn(self, visits: VisitResults) -> None:
@@ -211,7 +211,7 @@ class OnLine:
         self._looks, self._last = np.zeros(n, np.int64), np.zeros(n)
         self._gains, self._gaps, self._ratios = np.zeros(n), np.zeros(n), np.zeros(n)
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return δτ, or δτ²/2; more where a page has not had its first looks."""
         age = self._copies.age(now)
         return np.where(
@@ -250,9 +250,9 @@ class Ranked:
             VisitResults(every, np.zeros(n), compared=none, changed=none, gone=none, moved=none)
         )
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return the ranker's values."""
-        return self.ranker.worth(now)
+        return self.ranker.values(now)
 
     def learn(self, visits: VisitResults) -> None:
         """Let the ranker learn."""
@@ -268,7 +268,7 @@ class Marked(Ranked):
         self._marks = Marks()
         self._marks.add(copies.scores.pages)
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         """Return the ranker's values at the importance by the marks so far."""
         scores, week = self.copies.scores, self.copies.week
         marks = self._marks.values(
@@ -277,7 +277,7 @@ class Marked(Ranked):
             rate=self.ranker.beliefs(now).rate,
         )
         self.ranker.reweigh(np.arange(len(marks)), as_importance(marks))
-        return super().worth(now)
+        return super().values(now)
 
     def learn(self, visits: VisitResults) -> None:
         """Let marks and ranker learn."""

@@ -16,11 +16,11 @@ ZEROS = np.zeros(2, np.intp)
 def test_the_page_that_is_due_first_comes_first() -> None:
     by_pace = ByPace(StormCrawlerAdaptive(first_days=4.0, min_days=1.0))
     by_pace.add(ZEROS, ZEROS, np.ones(2), np.array([0.0, 1.0]))
-    assert by_pace.worth(4.5).tolist() == [0.5, -0.5]
+    assert by_pace.values(4.5).tolist() == [0.5, -0.5]
     by_pace.visited(0, 4.5, changed=False)
     by_pace.visited(1, 5.5, changed=True)
     # 4 · 1.5 days after day 4.5, (4 + 1)/2 days after day 5.5
-    assert by_pace.worth(10.0).tolist() == [-0.5, 2.0]
+    assert by_pace.values(10.0).tolist() == [-0.5, 2.0]
 
 
 def test_the_published_lambda_crawl_looks_at_the_times_of_a_poisson_process() -> None:
@@ -29,7 +29,7 @@ def test_the_published_lambda_crawl_looks_at_the_times_of_a_poisson_process() ->
     spans, last = [], 0.0
     for tick in range(1, 12_000):
         now = tick / 8
-        if published.worth(now)[0] >= 0:
+        if published.values(now)[0] >= 0:
             published.visited(0, now, changed=False)
             spans.append(now - last)
             last = now
@@ -42,7 +42,7 @@ def test_a_page_that_is_gone_is_in_no_plan_of_the_published_one() -> None:
     published = Published(2, 1.0, seed=1)
     published.add(ZEROS, ZEROS, np.ones(2), np.zeros(2))
     published.gone(0)
-    late = published.worth(1.0)
+    late = published.values(1.0)
     assert late[0] < -1e9
     assert late[1] > -1e3
 

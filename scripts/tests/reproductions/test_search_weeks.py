@@ -177,7 +177,7 @@ def test_each_index_is_the_saving_of_its_loss(x: float) -> None:
         weekly_scores(np.zeros((WEEKS, 1, QUERIES))), np.zeros((2, 1), np.bool_)
     )
     losses: list[tuple[Callable[[float], float], Floats]] = [
-        (lambda s: s, policies.saving(np.array([x / 7]))(copies).worth(now)),
+        (lambda s: s, policies.saving(np.array([x / 7]))(copies).values(now)),
         (ein, GreedyIndex().index(table, now)),
         (lambda s: 1 - exp(-s), GreedyIndexBinary().index(table, now)),
     ]

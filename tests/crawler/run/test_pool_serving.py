@@ -57,13 +57,13 @@ class Counting(PolicyRanker):
     def progress(self) -> None:
         self.valuations = 0
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         if self.clock.now() > self.since:
             self.since, self.valuations = self.clock.now(), 0
         self.valuations += 1
         self.in_all += 1
         assert self.valuations <= MOST_VALUATIONS, "values pages again and again"
-        return super().worth(now)
+        return super().values(now)
 
 
 class Calm:

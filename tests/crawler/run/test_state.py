@@ -110,7 +110,7 @@ async def test_a_page_is_due_when_it_is_worth_what_the_last_one_was(database: Da
     assert waits
     for page, at in waits.items():
         row = state.agenda.pages.row(page)
-        assert state.ranker.worth(at / DAY_S)[row] == pytest.approx(price, rel=0.5)
+        assert state.ranker.values(at / DAY_S)[row] == pytest.approx(price, rel=0.5)
 
 
 @given(

@@ -41,7 +41,7 @@ def site(revealed: Sequence[Sequence[int]]) -> tuple[PageTable, HubPages]:
 def worthwhile(discovery: Discovery, revealed: Sequence[Sequence[int]] = REVEALED) -> set[int]:
     """Return the pages whose visits are worth something for new links."""
     pages, hubs = site(revealed)
-    return set(np.flatnonzero(hubs.revealing(pages, 60.0, discovery).worth).tolist())
+    return set(np.flatnonzero(hubs.revealing(pages, 60.0, discovery).value).tolist())
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_where_nothing_was_revealed_every_page_may_be_tried(discovery: Discovery
 def test_a_page_that_is_gone_is_not_chosen() -> None:
     pages, hubs = site(REVEALED)
     pages["gone"][FRONT] = 1
-    assert set(np.flatnonzero(hubs.revealing(pages, 60.0, "cov_win").worth)) == {FEED, ARCHIVE}
+    assert set(np.flatnonzero(hubs.revealing(pages, 60.0, "cov_win").value)) == {FEED, ARCHIVE}
 
 
 def test_a_choice_holds_for_a_day_and_while_nothing_more_is_known() -> None:

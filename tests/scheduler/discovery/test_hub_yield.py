@@ -50,7 +50,7 @@ def test_a_look_takes_what_two_pages_reveal_from_both() -> None:
     # What every page may reveal beside that grows with what the site brings.
     assert (found.pages >= none.pages).all()
     assert found.pages[0] - found.pages[2] == pytest.approx(2 * both - 10 * archived)
-    assert found.worth[0] - found.worth[2] == pytest.approx((2**2 * both - 10**2 * archived) / 2)
+    assert found.value[0] - found.value[2] == pytest.approx((2**2 * both - 10**2 * archived) / 2)
 
 
 def test_a_site_with_more_news_than_are_remembered_brings_as_many_a_day() -> None:
@@ -106,14 +106,14 @@ def test_what_is_too_late_waits_for_what_will_be() -> None:
     pages = standing([39.0, 10.0, 40.0, 40.0, 40.0], found_at=[0.0, 0.0, 8.0, 8.0, 8.0])
     found = known(pages, {2: [0], 3: [0], 4: [1]})
     within = found.value(pages, NOW, 7.0)
-    assert within.worth[1] > within.worth[0]
+    assert within.value[1] > within.value[0]
     # A longer wait costs no more.
     later = found.value(pages, NOW + 5.0, 7.0)
-    assert later.worth[1] < within.worth[1]
-    assert found.value(pages, NOW + 5.0).worth[1] > found.value(pages, NOW).worth[1]
+    assert later.value[1] < within.value[1]
+    assert found.value(pages, NOW + 5.0).value[1] > found.value(pages, NOW).value[1]
     # When both are late, the page that brings more goes first.
     both = found.value(pages, NOW + 6.0, 7.0)
-    assert both.worth[0] > both.worth[1]
+    assert both.value[0] > both.value[1]
     assert (both.pages == found.value(pages, NOW + 6.0).pages).all()
 
 
@@ -127,7 +127,7 @@ def test_as_the_definition_says_word_for_word(
         found.reveal(row, by)
     worth, expected, unknown, per_day = by_definition(pages, pairs, newest, limit)
     value = found.value(pages, NOW, limit)
-    assert value.worth == pytest.approx(worth)
+    assert value.value == pytest.approx(worth)
     assert value.pages == pytest.approx(expected)
     assert (value.unknown, value.per_day) == pytest.approx((unknown, per_day))
 

@@ -90,7 +90,7 @@ def test_a_single_source_has_the_largest_posterior() -> None:
 def test_what_is_opened_more_often_of_as_much_interest_is_worth_more() -> None:
     rng = np.random.default_rng(4)
     shown = simulated(rng, np.array([0.2, 2.0, 2.0]), 2_000, appeal=np.array([0.3, 0.3, 0.1]))
-    worth = learned(*shown, half_life=SET).worth
+    worth = learned(*shown, half_life=SET).value
     # An item that fades fast is not worth less when it appears for being opened less in all.
     assert worth[0] / worth[1] == pytest.approx(1.0, abs=0.2)
     assert worth[2] / worth[1] == pytest.approx(1 / 3, abs=0.06)
@@ -122,8 +122,8 @@ def test_what_is_learnt_is_finite_and_does_not_depend_on_the_order(data: st.Data
     age, view = rng.choice([0.0, 1e-6, 0.3, 900.0], n), rng.choice([1e-3, 1.0], n)
     found = learned(page, age, view, opened, half_life=SET)
     assert np.isfinite(found.half_life).all()
-    assert ((found.half_life > 0) & (found.worth > 0)).all() if opened.any() else found is NOTHING
+    assert ((found.half_life > 0) & (found.value > 0)).all() if opened.any() else found is NOTHING
     some = rng.permutation(n)
     again = learned(page[some], age[some], view[some], opened[some], half_life=SET)
     assert again.half_life == pytest.approx(found.half_life, rel=1e-6)
-    assert again.worth == pytest.approx(found.worth, rel=1e-6)
+    assert again.value == pytest.approx(found.value, rel=1e-6)

@@ -70,7 +70,7 @@ def kept(
                 )
                 said = says.copy()
         captured = last >= 0
-        worth = np.where(captured, ranker.worth(day)[:_PAGES], np.inf)
+        worth = np.where(captured, ranker.values(day)[:_PAGES], np.inf)
         # One visit in twenty goes to a page at random.
         row = int(rng.integers(_PAGES)) if rng.random() < 0.05 else int(np.argmax(worth))
         changed = site.has_changed(row, last[row], day) if captured[row] else None

@@ -35,7 +35,7 @@ class Turn:
             changed = bool(visits.changed[k]) if visits.compared[k] else None
             self.told.append((row, at, changed, bool(visits.gone[k])))
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         return np.maximum(now - np.array(self.last), 0.0) + 1e-9
 
     def beliefs(self, now: float) -> Beliefs:

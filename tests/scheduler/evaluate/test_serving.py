@@ -17,16 +17,16 @@ class Fixed:
     """Values sources with the same numbers until they are visited, then with 0."""
 
     def __init__(self, worth: list[float]) -> None:
-        self.values = np.array(worth)
+        self.fixed = np.array(worth)
         self.told: list[tuple[int, float]] = []
 
-    def worth(self, now: float) -> Floats:
-        return self.values
+    def values(self, now: float) -> Floats:
+        return self.fixed
 
     def learn(self, visits: VisitResults) -> None:
         self.told += zip(visits.row.tolist(), visits.at.tolist(), strict=True)
-        self.values = self.values.copy()
-        self.values[visits.row] = 0.0
+        self.fixed = self.fixed.copy()
+        self.fixed[visits.row] = 0.0
 
 
 class Days:

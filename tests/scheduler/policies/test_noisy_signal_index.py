@@ -12,10 +12,10 @@ from freshet.scheduler.policies import noisy_signal_index
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
 from freshet.scheduler.policies.noisy_signal_index import (
     NoisySignalIndex,
-    binary_worth,
+    binary_value,
     ein_inverse,
-    harmonic_worth,
-    worth,
+    exact_harmonic_value,
+    harmonic_value,
 )
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import SourceTable
@@ -118,9 +118,9 @@ def test_it_is_the_exact_worth_of_the_state() -> None:
     poisson = np.exp(-0.6) * np.cumprod(np.concatenate([[1.0], 0.6 / n[1:]]))
     law = np.convolve(poisson, [0.09, 0.42, 0.49])
     level = law[:60] @ np.concatenate([[0.0], np.cumsum(1 / n[1:])])
-    exact = harmonic_worth(r, q, np.array([level]))[0]
+    exact = exact_harmonic_value(r, q, np.array([level]))[0]
     assert value("harmonic", recall, precision, age, signals) == pytest.approx(exact, rel=1e-3)
-    sum_of_paths = binary_worth(r, q, np.array([age]), np.array([signals]))[0]
+    sum_of_paths = binary_value(r, q, np.array([age]), np.array([signals]))[0]
     assert value("binary", recall, precision, age, signals) == sum_of_paths
 
 
@@ -194,9 +194,9 @@ def paths(n: int, recall: Floats, seed: int) -> tuple[Floats, Floats, Floats, In
 
 def error(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
     level = noisy_harmonic((1 - recall) * elapsed, signals, precision)
-    exact = harmonic_worth(recall, precision, level)
+    exact = exact_harmonic_value(recall, precision, level)
     some = exact > 0
-    return np.abs(worth(recall, precision, elapsed, signals)[some] / exact[some] - 1)
+    return np.abs(harmonic_value(recall, precision, elapsed, signals)[some] / exact[some] - 1)
 
 
 def test_the_fast_form_is_the_exact_sum_to_a_quarter_of_a_per_cent() -> None:
@@ -228,19 +228,21 @@ def test_the_table_rises_nowhere_less_than_the_index_must() -> None:
     for r, q in zip(recall, precision, strict=True):
         elapsed = np.geomspace(1e-4, 60, 1500) / (1 - r)
         columns = np.full(1500, r), np.full(1500, q), elapsed, np.zeros(1500, np.int64)
-        assert (np.diff(worth(*columns)) > 0).all()
+        assert (np.diff(harmonic_value(*columns)) > 0).all()
 
 
 SHAPES = [(0.3, 0.5), (0.6, 0.9), (0.9, 0.5), (0.97, 0.8), (0.5, 1.0)]
 
 
 def harmonic(recall: float, precision: float, level: float) -> float:
-    return float(harmonic_worth(np.array([recall]), np.array([precision]), np.array([level]))[0])
+    return float(
+        exact_harmonic_value(np.array([recall]), np.array([precision]), np.array([level]))[0]
+    )
 
 
 def binary(recall: float, precision: float, elapsed: float, signals: int = 0) -> float:
     r, q, s = np.array([[recall], [precision], [elapsed]])
-    return float(binary_worth(r, q, s, np.array([signals]))[0])
+    return float(binary_value(r, q, s, np.array([signals]))[0])
 
 
 def at_level(recall: float, level: float) -> float:
@@ -270,13 +272,13 @@ def test_no_stopping_rule_earns_more_than_the_worth(
 ) -> None:
     if cost == "harmonic":
         silence = ein_inverse(np.array([level]))[0] / (1 - recall)
-        worth = harmonic(recall, precision, level)
+        harmonic_value = harmonic(recall, precision, level)
     else:
         silence = at_level(recall, level)
-        worth = binary(recall, precision, silence)
+        harmonic_value = binary(recall, precision, silence)
     grid = Grid(recall, precision, cost, last_age(silence, recall / precision))
-    assert -grid.best(level) == pytest.approx(worth, rel=grid.step * recall / precision)
-    assert grid.value(level) == pytest.approx(worth, rel=1e-3 if recall > 0.95 else 2e-5)
+    assert -grid.best(level) == pytest.approx(harmonic_value, rel=grid.step * recall / precision)
+    assert grid.value(level) == pytest.approx(harmonic_value, rel=1e-3 if recall > 0.95 else 2e-5)
 
 
 @given(st.integers(1, 60))
@@ -307,8 +309,8 @@ def test_up_to_one_signal_the_worth_is_that_of_silence(recall: float, precision:
 def test_the_binary_worth_of_a_printed_example() -> None:
     a, g, q = 0.1, 0.2, 0.8
     delta = a + g * q
-    worth = binary(g * q / delta, q, 16 * delta) / delta
-    assert worth == pytest.approx(2.34, abs=0.005)
+    harmonic_value = binary(g * q / delta, q, 16 * delta) / delta
+    assert harmonic_value == pytest.approx(2.34, abs=0.005)
     assert (1 - np.exp(-1.6) * 2.6) / a == pytest.approx(4.75, abs=0.005)
 
 

@@ -107,7 +107,7 @@ def test_an_index_policy_values_the_page_that_changes_and_was_not_looked_at() ->
     for day in range(1, 20):
         for row in range(4):
             visit(ranker, row, float(day), changed=row == 2)
-    assert int(np.argmax(ranker.worth(21.0))) == 2
+    assert int(np.argmax(ranker.values(21.0))) == 2
 
 
 def plan(ranker: Ranker, days: float, per_day: float, n: int) -> Floats:
@@ -115,7 +115,7 @@ def plan(ranker: Ranker, days: float, per_day: float, n: int) -> Floats:
     counts = np.zeros(n)
     for tick in range(1, round(days * per_day) + 1):
         now = tick / per_day
-        row = int(np.argmax(ranker.worth(now)))
+        row = int(np.argmax(ranker.values(now)))
         counts[row] += 1
         visit(ranker, row, now, changed=None)
     return counts
@@ -146,9 +146,9 @@ def test_lambda_crawl_is_followed_at_poisson_times() -> None:
 )
 def test_pages_that_weigh_more_from_now_on_are_worth_more(ranker: Ranker) -> None:
     pages(ranker)
-    before = ranker.worth(3.0)
+    before = ranker.values(3.0)
     ranker.reweigh(np.array([1, 3]), np.array([4.0, 0.0]))
-    after = ranker.worth(4.5)
+    after = ranker.values(4.5)
     assert int(np.argmax(after)) == 1
     assert after[3] < before[3]
     assert after[1] > before[1]
@@ -158,7 +158,7 @@ def test_where_a_policy_fails_pages_go_by_what_they_weigh_by_now() -> None:
     guarded = RateRanker(Faulty(), 1.0, guard="theirs")
     pages(guarded)
     guarded.reweigh(np.array([2]), np.array([7.0]))
-    assert guarded.worth(1.0).tolist() == [1.0, 1.0, 7.0, 1.0]
+    assert guarded.values(1.0).tolist() == [1.0, 1.0, 7.0, 1.0]
 
 
 def test_the_same_looks_make_the_same_due() -> None:
@@ -167,7 +167,7 @@ def test_the_same_looks_make_the_same_due() -> None:
         ranker = RateRanker(LambdaCrawl(), 1.0)
         pages(ranker)
         visit(ranker, 1, 2.5, changed=True)
-        worths.append(ranker.worth(4.0))
+        worths.append(ranker.values(4.0))
     assert np.array_equal(worths[0], worths[1])
 
 
@@ -251,11 +251,11 @@ def test_a_faulty_policy_is_told_of_once_and_its_last_good_plan_holds(
     policy = Faulty()
     ranker = PolicyRanker(policy.index, guard="theirs")
     pages(ranker)
-    good = ranker.worth(1.0)
+    good = ranker.values(1.0)
     policy.answer = answer
     visit(ranker, 3, 1.5, changed=None)
     for now in (2.0, 3.0):
-        worth = ranker.worth(now)
+        worth = ranker.values(now)
         assert worth[:3].tolist() == good[:3].tolist()
         assert 0 < worth[3] < worth[0]
     assert len(caplog.records) == 1
@@ -271,7 +271,7 @@ def test_a_fault_that_moves_from_page_to_page_is_told_once(
     pages(ranker)
     for row in range(4):
         policy.answer = np.where(np.arange(4) == row, np.nan, 1.0)
-        ranker.worth(2.0)
+        ranker.values(2.0)
     assert len(caplog.records) == 1
 
 
@@ -279,7 +279,7 @@ def test_a_policy_that_never_worked_leaves_pages_to_go_by_their_age() -> None:
     ranker = RateRanker(Faulty(), 1.0, guard="theirs")
     pages(ranker)
     visit(ranker, 0, 1.0, changed=None)
-    worth = ranker.worth(3.0)
+    worth = ranker.values(3.0)
     assert worth[1] == worth[2] > worth[0] > 0
 
 
@@ -290,9 +290,9 @@ def test_a_signal_moves_the_index_of_its_page_alone() -> None:
         visit(ranker, row, 2.0, changed=False)
     rows = np.arange(4)
     ranker.receive(SignalBatch(0, UNASKED, 3.0, rows, np.full(4, 1.0), np.full(4, 1.0)))
-    before = ranker.worth(4.0)
+    before = ranker.values(4.0)
     ranker.receive(SignalBatch(0, UNASKED, 4.0, rows[:1], np.full(1, 3.5), np.full(1, 3.5)))
-    after = ranker.worth(4.0)
+    after = ranker.values(4.0)
     assert after[0] > 1.5 * before[0]
     assert after[1:].tolist() == before[1:].tolist()
 
@@ -311,14 +311,14 @@ def test_an_interval_policy_makes_pages_wait_until_they_are_due() -> None:
     ranker = IntervalRanker(Doubling())
     pages(ranker)
     visit(ranker, 1, 1.0, changed=False)
-    assert ranker.worth(2.5).tolist() == [1.5, 0.0, 1.5, 1.5]
+    assert ranker.values(2.5).tolist() == [1.5, 0.0, 1.5, 1.5]
     assert ranker.due(2.5).tolist() == [True, False, True, True]
     ranker.add(*(np.zeros(1, np.intp),) * 2, np.ones(1), np.zeros(1))
     ranker.inherit(1, 4)
-    assert ranker.worth(4.0)[[1, 4]].tolist() == [1.0, 1.0]
+    assert ranker.values(4.0)[[1, 4]].tolist() == [1.0, 1.0]
     # The intervals so far were somebody else's.
     ranker.restart()
-    assert ranker.worth(4.0)[:3].tolist() == [3.0, 2.0, 3.0]
+    assert ranker.values(4.0)[:3].tolist() == [3.0, 2.0, 3.0]
 
 
 def test_where_an_interval_policy_fails_the_page_goes_by_its_age(
@@ -328,7 +328,7 @@ def test_where_an_interval_policy_fails_the_page_goes_by_its_age(
     pages(ranker)
     visit(ranker, 1, 1.0, changed=True)
     visit(ranker, 2, 1.5, changed=True)
-    assert ranker.worth(2.0).tolist() == [1.0, 1.0, 0.5, 1.0]
+    assert ranker.values(2.0).tolist() == [1.0, 1.0, 0.5, 1.0]
     assert [each.getMessage() for each in caplog.records] == [
         "policy theirs: ZeroDivisionError: oh; its last valid values are used"
     ]
@@ -361,7 +361,7 @@ def test_a_page_that_is_observed_completely_is_due_when_enough_was_told_of_it() 
     table = ranker.table()
     assert table.complete_observations.tolist() == [True, True, False, False]
     assert table.pending_signals[:2].tolist() == [2, 1]
-    worth = ranker.worth(0.5)
+    worth = ranker.values(0.5)
     # Two changes were told of the first page, 0.4 days ago; it goes a day before others.
     assert worth[0] == pytest.approx(1.4, rel=1e-6)
     assert (worth[1:] < 1e-6).all()
@@ -371,7 +371,7 @@ def test_a_page_that_is_observed_completely_is_due_when_enough_was_told_of_it() 
     visit(ranker, 0, 0.5, changed=True)
     assert ranker.table().pending_signals[0] == 0
     # By the clock one that was not told of would be due now; one that signals is not.
-    worth = ranker.worth(1.1)
+    worth = ranker.values(1.1)
     assert worth[1] < 1e-6 < worth[2]
 
 
@@ -384,5 +384,5 @@ def test_a_source_is_asked_when_what_it_tells_is_worth_the_price() -> None:
     told = ranker.table().change_rate[:3].sum()
     # The sum of the changes a day is A; A τ²/2 reaches the price of 2 after so many days.
     after = 2.0 / np.sqrt(told)
-    assert ranker.worth(0.99 * after)[3] < 2.0
-    assert ranker.worth(1.01 * after)[3] == pytest.approx(2.0, rel=0.03)
+    assert ranker.values(0.99 * after)[3] < 2.0
+    assert ranker.values(1.01 * after)[3] == pytest.approx(2.0, rel=0.03)

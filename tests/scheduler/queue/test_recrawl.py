@@ -55,7 +55,7 @@ async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(site: SmallSt
     async with reading(site.path) as connection:
         agenda = RecrawlAgenda(connection, ranker, said, Random(0))
         await agenda.open()
-        before = ranker.worth(9.0)
+        before = ranker.values(9.0)
         site.page(f"{HOST}/new")  # the agenda has not heard of it
         said.importance = {1: 3.0, 2: 5.0, 3: 0.5}
         await agenda.learner.reweigh(None)
@@ -63,7 +63,7 @@ async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(site: SmallSt
         await agenda.learner.reweigh([2, 3])
     assert agenda.pages["page_id"].tolist() == [1, 3]
     assert agenda.pages["importance"].tolist() == [3.0, 0.25]
-    assert ranker.worth(9.0) / before == pytest.approx([3.0, 0.25])
+    assert ranker.values(9.0) / before == pytest.approx([3.0, 0.25])
 
 
 class Around(NoHooks):

@@ -48,7 +48,7 @@ class Told:
     def inherit(self, old: int, new: int) -> None:
         self.received.append(("inherited", old, new))
 
-    def worth(self, now: float) -> Floats:
+    def values(self, now: float) -> Floats:
         return np.ones(self.n)
 
     def beliefs(self, now: float) -> Beliefs:

@@ -59,8 +59,8 @@ def test_in_which_batches_looks_come_does_not_show(
                 np.array([bool(found) for found in found_of]),
             )
         )  # fmt: skip
-    worth = told.worth(now + 1)
-    assert np.array_equal(worth, recalled.worth(now + 1))
+    worth = told.values(now + 1)
+    assert np.array_equal(worth, recalled.values(now + 1))
     assert np.array_equal(stale(told, now + 1), stale(recalled, now + 1))
     assert np.isfinite(worth).all()
     assert (worth >= 0).all()
@@ -75,8 +75,8 @@ def test_pages_that_are_found_meanwhile_change_nothing_of_what_is_known() -> Non
             visit(ranker, day % 8, float(day), changed=day % 5 == 0)
         if not at_once:
             ranker.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
-    assert np.array_equal(early.worth(41.0), late.worth(41.0))
-    assert not early.worth(41.0)[8:].any()
+    assert np.array_equal(early.values(41.0), late.values(41.0))
+    assert not early.values(41.0)[8:].any()
 
 
 def test_a_site_that_changes_at_once_has_its_pages_suspected_together() -> None:
@@ -108,7 +108,7 @@ def test_pages_that_know_nothing_of_each_other_go_by_the_days() -> None:
     last, used = np.zeros(40), 0
     for tick in range(1, 4_000):
         now = tick / 20
-        row = int(np.argmax(ranker.worth(now)))
+        row = int(np.argmax(ranker.values(now)))
         changed = rng.random() < -np.expm1(-rate[row] * (now - last[row]))
         visit(ranker, row, now, changed=bool(changed))
         last[row] = now
@@ -121,7 +121,7 @@ def test_the_page_that_waits_too_long_is_looked_at_before_all_others() -> None:
     for day in range(1, 8):
         for row in range(1, 10):
             visit(ranker, row, float(day), changed=row % 2 == 0)
-    assert int(np.argmax(ranker.worth(8.0))) == 0
+    assert int(np.argmax(ranker.values(8.0))) == 0
 
 
 def test_after_years_it_holds_no_more_than_after_months() -> None:
@@ -133,7 +133,7 @@ def test_after_years_it_holds_no_more_than_after_months() -> None:
             sizes.append(sum(array.nbytes for array in arrays))
     assert float(ranker._learners[0].site.began[0]) > 1_000
     assert max(sizes) < 60_000
-    assert np.isfinite(ranker.worth(2_001.0)).all()
+    assert np.isfinite(ranker.values(2_001.0)).all()
 
 
 def test_a_page_that_slept_through_what_is_kept_goes_by_when_it_was_seen() -> None:
@@ -144,7 +144,7 @@ def test_a_page_that_slept_through_what_is_kept_goes_by_when_it_was_seen() -> No
     found = stale(ranker, 1_000.0)
     assert found[5] > found[:5].max()
     visit(ranker, 5, 1_000.0, changed=True)
-    assert np.isfinite(ranker.worth(1_001.0)).all()
+    assert np.isfinite(ranker.values(1_001.0)).all()
 
 
 def test_what_is_folded_says_what_was_noted() -> None:
@@ -178,7 +178,7 @@ def test_when_sessions_are_folded_does_not_depend_on_the_batches(size: int) -> N
     assert float(told._learners[0].site.began[0]) > 0
     for one, other in zip(told._learners, recalled._learners, strict=True):
         assert one.site.facts.tobytes() == other.site.facts.tobytes()
-    assert np.array_equal(told.worth(at[-1] + 1), recalled.worth(at[-1] + 1))
+    assert np.array_equal(told.values(at[-1] + 1), recalled.values(at[-1] + 1))
 
 
 def test_a_site_of_all_areas_has_a_clock_in_each() -> None:
@@ -189,7 +189,7 @@ def test_a_site_of_all_areas_has_a_clock_in_each() -> None:
     for day in range(2, 40, 2):
         for row in range(day % 7, n, 3):
             visit(ranker, row, float(day), changed=day % 10 == 0)
-            assert np.isfinite(ranker.worth(float(day))).all()
+            assert np.isfinite(ranker.values(float(day))).all()
     learner = ranker._learners[0]
     assert learner.proven
     assert learner.fit.passed.shape[0] == 17
@@ -214,7 +214,7 @@ def test_looks_that_become_known_out_of_order_are_harmless() -> None:
     ranker = pages(8)
     for at, row in ((5.0, 0), (4.9, 1), (4.8, 0), (5.0, 2), (4.7, 3), (5.1, 4), (4.95, 5)):
         visit(ranker, row, at, changed=True)
-    assert np.isfinite(ranker.worth(6.0)).all()
+    assert np.isfinite(ranker.values(6.0)).all()
 
 
 class Drifting:
@@ -284,10 +284,10 @@ def test_a_page_presumed_to_change_often_comes_first_until_its_visits_say_otherw
     ranker.add(zeros, zeros, np.ones(n), np.zeros(n), pace=np.array([3.0] + [1.0] * (n - 1)))
     none = np.zeros(n, np.bool_)
     ranker.learn(VisitResults(np.arange(n), np.zeros(n), none, none, none, none))
-    assert ranker.worth(20.0).argmax() == 0
+    assert ranker.values(20.0).argmax() == 0
     for turn in range(1, 13):
         for row in range(n):
             visit(ranker, row, 20.0 * turn, changed=row == 5)
-    assert ranker.worth(260.0).argmax() == 5
+    assert ranker.values(260.0).argmax() == 5
     rate = ranker.beliefs(260.0).rate
     assert rate[5] > 4 * rate[0] > 0

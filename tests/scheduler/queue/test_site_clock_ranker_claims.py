@@ -64,7 +64,7 @@ class Site:
         self.ranker.receive(SignalBatch(0, 0, now, moved + 1, said[moved], said[moved]))
 
     def visit(self, now: float) -> None:
-        worth = self.ranker.worth(now)
+        worth = self.ranker.values(now)
         best = int(np.argmax(worth))
         if best == 0:
             self.poll(now)
@@ -187,8 +187,8 @@ def test_in_which_batches_looks_come_between_claims_does_not_show(
             for each in (one_by_one, batched):
                 each.receive(said)
     flush()
-    worth = one_by_one.worth(now + 1)
-    assert np.array_equal(worth, batched.worth(now + 1))
+    worth = one_by_one.values(now + 1)
+    assert np.array_equal(worth, batched.values(now + 1))
     assert np.isfinite(worth).all()
     assert (worth >= 0).all()
     hazard = one_by_one.beliefs(now + 1).hazard
@@ -199,7 +199,7 @@ def test_pages_of_which_nothing_is_claimed_keep_their_worth() -> None:
     told, untold = small(), small()
     told.receive(SignalBatch(0, UNASKED, 1.0, np.array([2]), np.array([0.9]), np.array([0.9])))
     others = np.arange(12) != 2
-    assert np.array_equal(told.worth(3.0)[others], untold.worth(3.0)[others])
+    assert np.array_equal(told.values(3.0)[others], untold.values(3.0)[others])
 
 
 def test_more_events_than_the_ring_holds_push_out_the_oldest() -> None:
@@ -213,7 +213,7 @@ def test_more_events_than_the_ring_holds_push_out_the_oldest() -> None:
     assert found is not None
     assert found.state.facts[0]["events"] == 2_100
     assert len(found.state.event) <= 4_096
-    assert np.isfinite(ranker.worth(80.0)).all()
+    assert np.isfinite(ranker.values(80.0)).all()
 
 
 def test_pages_that_are_said_to_have_changed_at_one_time_are_one_event() -> None:
@@ -229,7 +229,7 @@ def test_pages_that_are_said_to_have_changed_at_one_time_are_one_event() -> None
 @pytest.mark.parametrize("lies_from", [0.0, np.inf])
 def test_the_same_is_learnt_from_the_same(lies_from: float) -> None:
     one, other = (Site(5, lies_from=lies_from, days=20.0).run() for _ in range(2))
-    assert np.array_equal(one.ranker.worth(20.0), other.ranker.worth(20.0))
+    assert np.array_equal(one.ranker.values(20.0), other.ranker.values(20.0))
 
 
 def test_all_that_was_heard_after_one_visit_is_learnt() -> None:
