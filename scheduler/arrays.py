@@ -244,7 +244,7 @@ class ScratchArrays:
         self._segments.append((file, mmap.mmap(file.fileno(), _SEGMENT)))
         self._used = 0
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Take the arrays out of this process's memory until they are used again."""
         for _, segment in self._segments:
             with suppress(OSError):

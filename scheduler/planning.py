@@ -118,14 +118,14 @@ def starvation(table: SourceTable, plan: CrawlPlan, limit: int) -> tuple[int, in
         rows: first the sources never crawled, by importance, then the hardly crawled ones, by
         changes between two crawls.
     """
-    worthy = (table.importance > 0) & (table.change_rate > 0)
-    never = worthy & plan.not_crawled
-    hardly = np.flatnonzero(worthy & ~never & (table.change_rate >= HARDLY * plan.crawl_rate))
+    relevant = (table.importance > 0) & (table.change_rate > 0)
+    never = relevant & plan.not_crawled
+    hardly = np.flatnonzero(relevant & ~never & (table.change_rate >= HARDLY * plan.crawl_rate))
     changes = table.change_rate[hardly] / plan.crawl_rate[hardly]
     first = np.flatnonzero(never)
     first = first[largest(table.importance[first], limit)]
     worst = np.concatenate([first, hardly[largest(changes, limit)]])[:limit]
-    return int(never.sum()), len(hardly), int((plan.not_crawled & ~worthy).sum()), worst
+    return int(never.sum()), len(hardly), int((plan.not_crawled & ~relevant).sum()), worst
 
 
 def intervals(plan: CrawlPlan) -> Floats:

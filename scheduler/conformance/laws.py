@@ -41,23 +41,25 @@ def values_are_finite_and_not_negative(policy: IndexPolicy, table: SourceTable) 
     index = np.asarray(policy.index(table, NOW))
     if index.shape != (len(table),):
         return f"the index has shape {index.shape}"
-    return _violation(table, ~(np.isfinite(index) & (index >= 0)), "is worth {}", index)
+    return _violation(table, ~(np.isfinite(index) & (index >= 0)), "has the index {}", index)
 
 
-def worth_does_not_fall_while_time_passes(policy: IndexPolicy, table: SourceTable) -> str | None:
+def the_index_does_not_decrease_with_time(policy: IndexPolicy, table: SourceTable) -> str | None:
     """Check that an index does not decrease between two events."""
     before = policy.index(table, NOW)
     for later in (1 / 64, 1.0, 10.0, 1000.0):
         after = policy.index(table, NOW + later)
         fallen = after < before * (1 - _ROUNDING)
-        sentence = f"is worth {{}}, and {{}} {later:g} days later"
+        sentence = f"has the index {{}}, and {{}} {later:g} days later"
         if wrong := _violation(table, fallen, sentence, before, after):
             return wrong
         before = after
     return None
 
 
-def a_source_is_valued_by_its_own_row(policy: IndexPolicy, table: SourceTable) -> str | None:
+def the_index_of_a_source_depends_on_its_row_only(
+    policy: IndexPolicy, table: SourceTable
+) -> str | None:
     """Check that the index of some rows, in any order, equals those rows of the whole index."""
     n = len(table)
     index = policy.index(table, NOW)
@@ -68,44 +70,48 @@ def a_source_is_valued_by_its_own_row(policy: IndexPolicy, table: SourceTable) -
     return None
 
 
-def a_source_just_crawled_is_worth_nothing(policy: IndexPolicy, table: SourceTable) -> str | None:
+def the_index_is_zero_right_after_a_crawl(policy: IndexPolicy, table: SourceTable) -> str | None:
     """Check that at age 0, without pending signals, the index is 0."""
     n = len(table)
     crawled = replace(table, last_crawl=np.full(n, NOW), pending_signals=np.zeros(n, np.int64))
     index = policy.index(crawled, NOW)
-    return _violation(table, index != 0, "is worth {} right after a crawl", index)
+    return _violation(table, index != 0, "has the index {} right after a crawl", index)
 
 
-def what_does_not_matter_or_change_is_worth_nothing(
+def the_index_is_zero_without_importance_or_changes(
     policy: IndexPolicy, table: SourceTable
 ) -> str | None:
     """Check that importance 0 or change rate 0 gives index 0."""
     index = policy.index(table, NOW)
     idle = (table.importance == 0) | (table.change_rate == 0)
-    return _violation(table, idle & (index != 0), "is worth {}", index)
+    return _violation(table, idle & (index != 0), "has the index {}", index)
 
 
-def worth_is_in_proportion_to_importance(policy: IndexPolicy, table: SourceTable) -> str | None:
+def the_index_is_proportional_to_importance(policy: IndexPolicy, table: SourceTable) -> str | None:
     """Check that three times the importance gives three times the index."""
     index = policy.index(table, NOW)
     threefold = policy.index(replace(table, importance=3 * table.importance), NOW)
     wrong = ~np.isclose(threefold, 3 * index, rtol=_ROUNDING, atol=0)
     return _violation(
-        table, wrong, "is worth {}, and {} at three times the importance", index, threefold
+        table, wrong, "has the index {}, and {} at three times the importance", index, threefold
     )
 
 
-def the_calendar_does_not_matter(policy: IndexPolicy, table: SourceTable) -> str | None:
+def the_index_does_not_depend_on_the_calendar(
+    policy: IndexPolicy, table: SourceTable
+) -> str | None:
     """Check that moving all days by 1024 changes no value, if days are exact."""
     if (table.last_crawl * 64 % 1).any():
         return None
     index = policy.index(table, NOW)
     later = policy.index(replace(table, last_crawl=table.last_crawl + 1024), NOW + 1024)
     wrong = ~np.isclose(later, index, rtol=_ROUNDING, atol=0)
-    return _violation(table, wrong, "is worth {}, and {} on days 1024 later", index, later)
+    return _violation(table, wrong, "has the index {}, and {} on days 1024 later", index, later)
 
 
-def the_same_question_has_the_same_answer(policy: IndexPolicy, table: SourceTable) -> str | None:
+def the_index_is_deterministic_and_does_not_modify_the_table(
+    policy: IndexPolicy, table: SourceTable
+) -> str | None:
     """Check that results repeat and the table is not modified."""
     before = deepcopy(table)
     first = policy.index(table, NOW).copy()
@@ -113,18 +119,18 @@ def the_same_question_has_the_same_answer(policy: IndexPolicy, table: SourceTabl
         return f"column {column} was changed"
     policy.index(table, NOW + 1)
     second = policy.index(table, NOW)
-    return _violation(table, first != second, "is worth {}, then {}", first, second)
+    return _violation(table, first != second, "has the index {}, then {}", first, second)
 
 
 INDEX_LAWS: tuple[Callable[[IndexPolicy, SourceTable], str | None], ...] = (
     values_are_finite_and_not_negative,
-    worth_does_not_fall_while_time_passes,
-    a_source_is_valued_by_its_own_row,
-    a_source_just_crawled_is_worth_nothing,
-    what_does_not_matter_or_change_is_worth_nothing,
-    worth_is_in_proportion_to_importance,
-    the_calendar_does_not_matter,
-    the_same_question_has_the_same_answer,
+    the_index_does_not_decrease_with_time,
+    the_index_of_a_source_depends_on_its_row_only,
+    the_index_is_zero_right_after_a_crawl,
+    the_index_is_zero_without_importance_or_changes,
+    the_index_is_proportional_to_importance,
+    the_index_does_not_depend_on_the_calendar,
+    the_index_is_deterministic_and_does_not_modify_the_table,
 )
 
 
@@ -142,7 +148,7 @@ def _violation(table: SourceTable, wrong: Bools, sentence: str, *columns: Floats
 def _unlike(table: SourceTable, rows: Rows, together: Floats, alone: Floats) -> str | None:
     for place in _first(~np.isclose(alone, together, rtol=_ROUNDING, atol=0)):
         return (
-            f"{shown(table, int(rows[place]))} is worth {together[place]:.9g}, and "
+            f"{shown(table, int(rows[place]))} has the index {together[place]:.9g}, and "
             f"{alone[place]:.9g} at row {place} of {len(rows)}"
         )
     return None
@@ -169,7 +175,7 @@ def intervals_are_positive_and_finite(_policy: IntervalPolicy, history: History)
     return None
 
 
-def the_next_crawl_lies_in_the_future(_policy: IntervalPolicy, history: History) -> str | None:
+def the_next_crawl_is_in_the_future(_policy: IntervalPolicy, history: History) -> str | None:
     """Check that a crawl is due after the capture that set it."""
     for number, (previous, seen, pace) in enumerate(history):
         if not (isfinite(pace.due_at) and pace.due_at > seen.at):
@@ -177,9 +183,7 @@ def the_next_crawl_lies_in_the_future(_policy: IntervalPolicy, history: History)
     return None
 
 
-def a_change_calls_for_no_longer_wait_than_none(
-    policy: IntervalPolicy, history: History
-) -> str | None:
+def a_change_does_not_lengthen_the_interval(policy: IntervalPolicy, history: History) -> str | None:
     """Check that a change never lengthens the interval."""
     for previous, seen, _ in history[1:]:
         changed = policy.next_interval(previous, replace(seen, changed=True))
@@ -192,7 +196,7 @@ def a_change_calls_for_no_longer_wait_than_none(
     return None
 
 
-def the_same_history_has_the_same_intervals(policy: IntervalPolicy, history: History) -> str | None:
+def the_intervals_are_deterministic(policy: IntervalPolicy, history: History) -> str | None:
     """Check that intervals depend on the pace alone."""
     for number, (previous, seen, pace) in reversed(list(enumerate(history))):
         again = policy.next_interval(previous, seen)
@@ -203,9 +207,9 @@ def the_same_history_has_the_same_intervals(policy: IntervalPolicy, history: His
 
 INTERVAL_LAWS: tuple[Callable[[IntervalPolicy, History], str | None], ...] = (
     intervals_are_positive_and_finite,
-    the_next_crawl_lies_in_the_future,
-    a_change_calls_for_no_longer_wait_than_none,
-    the_same_history_has_the_same_intervals,
+    the_next_crawl_is_in_the_future,
+    a_change_does_not_lengthen_the_interval,
+    the_intervals_are_deterministic,
 )
 
 
@@ -251,7 +255,7 @@ def rates_are_finite_and_not_negative(
     return None
 
 
-def what_is_spent_and_left_over_is_the_budget(
+def the_spent_and_the_left_over_part_sum_to_the_budget(
     policy: RatePolicy, table: SourceTable, budget: float
 ) -> str | None:
     """Check Σρ + left_over = bandwidth = budget."""
@@ -266,7 +270,7 @@ def what_is_spent_and_left_over_is_the_budget(
     return None
 
 
-def capacities_of_hosts_are_kept(
+def host_capacities_are_respected(
     policy: RatePolicy, table: SourceTable, budget: float
 ) -> str | None:
     """Check that the crawl rates of a host's sources are within its capacity."""
@@ -290,7 +294,7 @@ def crawls_on_signals_are_a_share_of_the_signals(
     return None
 
 
-def the_order_of_sources_does_not_matter(
+def the_plan_does_not_depend_on_the_order_of_sources(
     policy: RatePolicy, table: SourceTable, budget: float
 ) -> str | None:
     """Check that shuffled sources get the same rates, shuffled."""
@@ -305,9 +309,7 @@ def the_order_of_sources_does_not_matter(
     return None
 
 
-def the_same_table_has_the_same_plan(
-    policy: RatePolicy, table: SourceTable, budget: float
-) -> str | None:
+def the_plan_is_deterministic(policy: RatePolicy, table: SourceTable, budget: float) -> str | None:
     """Check that plans are not random and do not depend on earlier calls."""
     first = policy.rates(table, budget).crawl_rate
     # Once after another table, and once directly.
@@ -319,7 +321,7 @@ def the_same_table_has_the_same_plan(
     return None
 
 
-def the_table_is_left_as_it_was(
+def the_plan_does_not_modify_the_table(
     policy: RatePolicy, table: SourceTable, budget: float
 ) -> str | None:
     """Check that a plan does not write to a column of the table."""
@@ -329,7 +331,7 @@ def the_table_is_left_as_it_was(
     return f"column {column} was changed" if column else None
 
 
-def a_budget_that_is_none_is_refused(
+def an_invalid_budget_is_refused(
     policy: RatePolicy, table: SourceTable, _budget: float
 ) -> str | None:
     """Check that 0, negative numbers, NaN and infinity raise ValueError."""
@@ -351,13 +353,13 @@ RATE_LAWS: Mapping[
     Callable[[RatePolicy, SourceTable, float], str | None], Callable[[int], list[RateSample]]
 ] = {
     rates_are_finite_and_not_negative: _all,
-    what_is_spent_and_left_over_is_the_budget: _all,
-    capacities_of_hosts_are_kept: _all,
+    the_spent_and_the_left_over_part_sum_to_the_budget: _all,
+    host_capacities_are_respected: _all,
     crawls_on_signals_are_a_share_of_the_signals: _all,
-    the_order_of_sources_does_not_matter: planned,
-    the_same_table_has_the_same_plan: planned,
-    the_table_is_left_as_it_was: planned,
-    a_budget_that_is_none_is_refused: planned,
+    the_plan_does_not_depend_on_the_order_of_sources: planned,
+    the_plan_is_deterministic: planned,
+    the_plan_does_not_modify_the_table: planned,
+    an_invalid_budget_is_refused: planned,
 }
 
 

@@ -27,7 +27,7 @@ Cost: TypeAlias = Callable[[SourceTable, Floats, Bools], float]
 _DAYS_IN_A_WEEK = 7.0
 
 
-def in_weeks_the_plan_is_the_same(
+def the_plan_does_not_depend_on_the_unit_of_time(
     policy: RatePolicy, table: SourceTable, budget: float, _cost: Cost
 ) -> str | None:
     """Check that rates times seven give crawl rates times seven, price by seven."""
@@ -36,7 +36,7 @@ def in_weeks_the_plan_is_the_same(
     return _compared(table, plan, weekly, rate_factor=7, price_factor=1 / 7)
 
 
-def importance_has_no_unit(
+def the_plan_does_not_depend_on_the_unit_of_importance(
     policy: RatePolicy, table: SourceTable, budget: float, _cost: Cost
 ) -> str | None:
     """Check that importance times three gives the same rates, the price times three."""
@@ -45,7 +45,7 @@ def importance_has_no_unit(
     return _compared(table, plan, again, rate_factor=1, price_factor=3)
 
 
-def the_price_is_what_one_more_crawl_saves(
+def the_price_is_the_saving_of_one_more_crawl(
     policy: RatePolicy, table: SourceTable, budget: float, cost: Cost
 ) -> str | None:
     """Check λ = −dJ/dR by a central difference of the cost."""
@@ -83,9 +83,9 @@ def no_other_plan_costs_less(
 
 
 LAWS: tuple[Callable[[RatePolicy, SourceTable, float, Cost], str | None], ...] = (
-    in_weeks_the_plan_is_the_same,
-    importance_has_no_unit,
-    the_price_is_what_one_more_crawl_saves,
+    the_plan_does_not_depend_on_the_unit_of_time,
+    the_plan_does_not_depend_on_the_unit_of_importance,
+    the_price_is_the_saving_of_one_more_crawl,
     no_other_plan_costs_less,
 )
 

@@ -247,12 +247,12 @@ class Arrivals:
         """
         arrays.amount("count", count)
         arrays.budget("elapsed", elapsed)
-        faded = self.faded(elapsed, half_life=half_life)
-        items, days = _at_least(faded, count, elapsed) if at_least else (count, elapsed)
+        decayed = self.decayed(elapsed, half_life=half_life)
+        items, days = _at_least(decayed, count, elapsed) if at_least else (count, elapsed)
         weight = _weight(elapsed / half_life)
-        return Arrivals(faded.items + weight * items, faded.days + weight * days)
+        return Arrivals(decayed.items + weight * items, decayed.days + weight * days)
 
-    def faded(self, elapsed: float, *, half_life: float = HALF_LIFE_DAYS) -> Arrivals:
+    def decayed(self, elapsed: float, *, half_life: float = HALF_LIFE_DAYS) -> Arrivals:
         """Return the posterior without a crawl for 0 or more days; raises as :meth:`after`."""
         arrays.amount("elapsed", elapsed)
         kept = 0.5 ** (elapsed / arrays.budget("half_life", half_life))

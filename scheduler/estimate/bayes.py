@@ -263,7 +263,7 @@ class EmpiricalBayes:
         """Add the evidence to the sums."""
         self._rows_seen += len(evidence)
         source, span, exact = evidence.source, evidence.span, self._exact.rows
-        weight = self._fade(source, evidence.at)
+        weight = self._decay_to(source, evidence.at)
         differed = (evidence.changes > 0) & ~evidence.counted
         rest = ~differed
         np.add.at(exact[:, 0], source[rest], (weight * evidence.changes)[rest])
@@ -278,16 +278,16 @@ class EmpiricalBayes:
             added = np.add.reduceat(log_probability, starts, axis=0)
             self._differed.rows[source[part[starts]]] += added
 
-    def _fade(self, source: Rows, at: Floats) -> Floats:
+    def _decay_to(self, source: Rows, at: Floats) -> Floats:
         """Decay the sums of sources to their newest evidence; return weights (m,) of these days."""
         if self._half_life is None:
             return np.ones(len(source))
         rows, latest = np.unique(source), self._latest.rows
         before = latest[rows]
         np.maximum.at(latest, source, at)
-        faded = np.exp2((before - latest[rows]) / self._half_life)[:, None]
-        self._differed.rows[rows] *= faded.astype(np.float32)
-        self._exact.rows[rows] *= faded
+        decayed = np.exp2((before - latest[rows]) / self._half_life)[:, None]
+        self._differed.rows[rows] *= decayed.astype(np.float32)
+        self._exact.rows[rows] *= decayed
         weights: Floats = np.exp2((at - latest[source]) / self._half_life)
         return weights
 

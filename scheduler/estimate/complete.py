@@ -43,11 +43,11 @@ from freshet.scheduler.sources import Rows
 _ENTERED: Final = 0.2
 _LEFT: Final = 0.3
 #: Number of trials with a claim, and without, that count.
-_KEPT_TOLD: Final = 90.0
-_KEPT: Final = 30.0
+_CLAIM_TRIALS: Final = 90.0
+_CHANGES_KEPT: Final = 30.0
 #: Trials for which a page is in doubt after a missed change, and their maximum.
-_OWED: Final = 3.0
-_MOST_OWED: Final = 10.0
+_DOUBT: Final = 3.0
+_MOST_DOUBT: Final = 10.0
 #: Changes expected without a claim at which a page is in doubt.
 _SURPRISING: Final = 5.0
 #: Right trials credited to a source with signals that are declared complete.
@@ -146,47 +146,48 @@ class CompleteSources:
 
     # -- signals -------------------------------------------------------------------
 
-    def receive(self, said: SignalBatch, site: Rows, visited: Floats) -> None:
+    def receive(self, batch: SignalBatch, site: Rows, visited: Floats) -> None:
         """Learn from a signal; its pages have these sites and days of the last visit."""
-        self.now = max(self.now, said.at)
+        self.now = max(self.now, batch.at)
         codes, which = np.unique(site, return_inverse=True)
-        places = np.array([self._place_of(code, said) for code in codes.tolist()], np.intp)[which]
-        pairs = zip(said.row.tolist(), places.tolist(), strict=True)
+        places = np.array([self._place_of(code, batch) for code in codes.tolist()], np.intp)[which]
+        pairs = zip(batch.row.tolist(), places.tolist(), strict=True)
         is_new = np.array([place not in self._slots[row] for row, place in pairs], np.bool_)
-        spoke = self._meet(said.take(np.flatnonzero(is_new)), places[is_new], visited[is_new])
-        columns = (said.row, places, said.since, said.until, visited)
+        first_claims = batch.take(np.flatnonzero(is_new))
+        news = self._add_claims(first_claims, places[is_new], visited[is_new])
+        columns = (batch.row, places, batch.since, batch.until, visited)
         known = (column[~is_new].tolist() for column in columns)
         for row, place, since, until, last in zip(*known, strict=True):
             if self._is_news(self._slots[row][place], since, until, last):
-                spoke.add(place)
-        for place in self._places.get(said.source, ()):
-            self._answered(place, said.at, spoke=place in spoke)
+                news.add(place)
+        for place in self._places.get(batch.source, ()):
+            self._answered(place, batch.at, has_news=place in news)
 
-    def _meet(self, said: SignalBatch, places: Rows, visited: Floats) -> set[int]:
+    def _add_claims(self, batch: SignalBatch, places: Rows, visited: Floats) -> set[int]:
         """Add the first claims of sources on these pages; return the sources with news."""
         first = len(self._mention)
         self._mention.append(len(places))
-        new, is_news = self._mention.rows[first:], said.until > visited
-        new["page"], new["source"], new["until"] = said.row, places, said.until
+        new, is_news = self._mention.rows[first:], batch.until > visited
+        new["page"], new["source"], new["until"] = batch.row, places, batch.until
         new["pending"], new["moved"] = is_news, is_news & np.isfinite(visited)
-        new["told_at"] = said.at
-        self.known.rows[said.row] = True
+        new["told_at"] = batch.at
+        self.known.rows[batch.row] = True
         np.add.at(self._source.rows["claims"], places, 1)
         for slot, (row, place) in enumerate(
-            zip(said.row.tolist(), places.tolist(), strict=True), first
+            zip(batch.row.tolist(), places.tolist(), strict=True), first
         ):
             self._slots[row][place] = slot
         return set(places[is_news].tolist())
 
-    def _place_of(self, site: int, said: SignalBatch) -> int:
-        key = site, said.source
+    def _place_of(self, site: int, batch: SignalBatch) -> int:
+        key = site, batch.source
         if key not in self._place:
             self._place[key] = len(self._source)
-            self._places[said.source].append(len(self._source))
+            self._places[batch.source].append(len(self._source))
             self._source.append(1)
             new = self._source.rows[-1]
-            new["number"], new["asked"] = said.source, said.asked
-            new["answered"], new["spoke"] = -inf, said.at
+            new["number"], new["asked"] = batch.source, batch.asked
+            new["answered"], new["spoke"] = -inf, batch.at
         return self._place[key]
 
     def _is_news(self, slot: int, since: float, until: float, visited: float) -> bool:
@@ -212,9 +213,9 @@ class CompleteSources:
         it["pending"] += 1
         return True
 
-    def _answered(self, place: int, at: float, *, spoke: bool) -> None:
+    def _answered(self, place: int, at: float, *, has_news: bool) -> None:
         source = self._source.rows[place]
-        if spoke:
+        if has_news:
             _note(source, ("spoke", "words", "word_gap"), at)
         _note(source, ("answered", "answers", "answer_gap"), at)
         self._settle(place, at)
@@ -236,17 +237,19 @@ class CompleteSources:
         Return the number of announced changes if that is complete, else −1. The span is 0 if the
         visit did not compare.
         """
-        told = self._judged(row, at, span, -expm1(-rate * span), changed=changed) if span else -1
+        announced = (
+            self._judged(row, at, span, -expm1(-rate * span), changed=changed) if span else -1
+        )
         for slot in self._slots[row].values():
             self._mention.rows[slot]["pending"] = 0
-        return told
+        return announced
 
     def _judged(self, row: int, at: float, span: float, expected: float, *, changed: bool) -> int:
-        told, slots = -1, self._slots[row]
+        announced, slots = -1, self._slots[row]
         for place, slot in slots.items():
             pending = int(self._mention.rows[slot]["pending"])
             if self._observed(np.array([slot]))[0]:
-                told = max(told, pending)
+                announced = max(announced, pending)
             if pending:
                 self._count(slot, is_true=changed)
             elif changed:
@@ -256,14 +259,14 @@ class CompleteSources:
             if self._source.rows[place]["asked"] == UNASKED:
                 self._settle(place, at)
             self._judge(place)
-        return told if (told > 0) == changed else -1
+        return announced if (announced > 0) == changed else -1
 
     def _count(self, slot: int, *, is_true: bool) -> None:
         it = self._mention.rows[slot]
         source = self._source.rows[it["source"]]
         source["told"] += 1.0
         source["false"] += not is_true
-        over = _KEPT_TOLD / max(float(source["told"]), _KEPT_TOLD)
+        over = _CLAIM_TRIALS / max(float(source["told"]), _CLAIM_TRIALS)
         source["told"] *= over
         source["false"] *= over
         it["owed"] = max(0.0, it["owed"] - is_true)
@@ -273,15 +276,15 @@ class CompleteSources:
         source, moved = self._source.rows[it["source"]], int(it["moved"])
         source["expected"][moved] += expected
         source["missed"][moved] += missed
-        over = _KEPT / max(float(source["expected"][moved]), _KEPT)
+        over = _CHANGES_KEPT / max(float(source["expected"][moved]), _CHANGES_KEPT)
         source["expected"][moved] *= over
         source["missed"][moved] *= over
-        owed = it["owed"] + _OWED if missed else it["owed"] - expected
-        it["owed"] = min(max(owed, 0.0), _MOST_OWED)
+        owed = it["owed"] + _DOUBT if missed else it["owed"] - expected
+        it["owed"] = min(max(owed, 0.0), _MOST_DOUBT)
 
     def _judge(self, place: int) -> None:
         it = self._source.rows[place]
-        told, false = it["told"], it["false"]
+        announced, false = it["told"], it["false"]
         expected, missed = it["expected"], it["missed"]
         keeps_dates = missed[0] > _LEFT * (1.0 + expected[0])
         for declared in (0, 1):
@@ -290,9 +293,9 @@ class CompleteSources:
             of_moved = min(of_all, at_most(missed[1], expected[1] + more))
             for moved, bound in enumerate((inf if keeps_dates else of_all, of_moved)):
                 limit = _LEFT if it["complete"][declared, moved] else _ENTERED
-                worst = max(bound, at_most(false, told + more))
+                worst = max(bound, at_most(false, announced + more))
                 it["complete"][declared, moved] = worst <= limit
-        it["open"] = not is_more(false, told) and not is_more(missed[1], expected[1])
+        it["open"] = not is_more(false, announced) and not is_more(missed[1], expected[1])
 
     # -- results --------------------------------------------------------------------
 
@@ -301,10 +304,10 @@ class CompleteSources:
         it = self._mention.rows[slots]
         declared = self.declared.rows[it["page"]].astype(np.intp)
         trusted = self._source.rows["complete"][it["source"], declared, it["moved"]]
-        found: Bools = trusted & (it["owed"] <= 0) & self._speaks()[it["source"]]
+        found: Bools = trusted & (it["owed"] <= 0) & self._responsive()[it["source"]]
         return found
 
-    def _speaks(self) -> Bools:
+    def _responsive(self) -> Bools:
         """Return whether each source is neither silent nor unanswered."""
         it = self._source.rows
         silent = np.maximum(_SILENT * it["word_gap"], _LEAST_SILENCE)
@@ -330,7 +333,7 @@ class CompleteSources:
         np.maximum.at(missed, it["page"], (1.0 + source["missed"].sum(axis=1)) / trials)
         return complete, pending, missed
 
-    def told_at(self) -> Floats:
+    def pending_since(self) -> Floats:
         """Return (n,), the day since which a claim on each page is pending; inf without one."""
         it = self._mention.rows[self._mention.rows["pending"] > 0]
         found = np.full(len(self.known), np.inf)
@@ -341,7 +344,7 @@ class CompleteSources:
         """Return the rows of polled pages, and the total ``gain`` (n,) of their sources' pages."""
         it = self._mention.rows
         source = self._source.rows[it["source"]]
-        polled = (source["asked"] != UNASKED) & self._speaks()[it["source"]]
+        polled = (source["asked"] != UNASKED) & self._responsive()[it["source"]]
         part = np.where(self._observed(slice(None)), 1.0, _CURIOSITY * source["open"])
         found = np.zeros(len(gain))
         np.add.at(found, source["asked"][polled], (part * gain[it["page"]])[polled])
@@ -380,8 +383,8 @@ def _note(source: np.void, names: tuple[str, str, str], at: float) -> None:
 
 
 def _reputation(it: np.void, pages: int) -> Reputation:
-    told, expected = float(it["told"]), float(it["expected"].sum())
-    trust: Trust = "noisy" if told and expected else "unjudged"
+    announced, expected = float(it["told"]), float(it["expected"].sum())
+    trust: Trust = "noisy" if announced and expected else "unjudged"
     if not it["open"]:
         trust = "worthless"
     if it["complete"][0].any():
@@ -389,7 +392,7 @@ def _reputation(it: np.void, pages: int) -> Reputation:
     return Reputation(
         source=int(it["number"]),
         trust=trust,
-        precision=1.0 - float(it["false"]) / told if told else None,
+        precision=1.0 - float(it["false"]) / announced if announced else None,
         recall=max(0.0, 1.0 - float(it["missed"].sum()) / expected) if expected else None,
         late_days=None,
         pages=pages,

@@ -102,8 +102,8 @@ def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
 #
 # Visits and change signals as columns, which rankers learn from; days are Unix days.
 
-_COMPARED_RUNGS: Final = frozenset({"changed", "unchanged"})
-_TELLING: Final = _COMPARED_RUNGS | {"new", "gone"}
+_COMPARED_KINDS: Final = frozenset({"changed", "unchanged"})
+_INFORMATIVE: Final = _COMPARED_KINDS | {"new", "gone"}
 
 #: A visit: the page's row, the day, the kind of the observation, and the detection stage that
 #: decided.
@@ -159,12 +159,12 @@ def _has_moved(kind: str, rung: str | None) -> bool:
 
 def visit_results(learnt: Collection[VisitResult]) -> VisitResults:
     """Return the visits that found content, or that the page is gone."""
-    visits = [visit for visit in learnt if visit[2] in _TELLING]
+    visits = [visit for visit in learnt if visit[2] in _INFORMATIVE]
     kinds = [visit[2] for visit in visits]
     return VisitResults(
         row=np.array([visit[0] for visit in visits], np.intp),
         at=np.array([visit[1] for visit in visits], np.float64),
-        compared=np.array([kind in _COMPARED_RUNGS for kind in kinds], np.bool_),
+        compared=np.array([kind in _COMPARED_KINDS for kind in kinds], np.bool_),
         changed=np.array([kind == "changed" for kind in kinds], np.bool_),
         gone=np.array([kind == "gone" for kind in kinds], np.bool_),
         moved=np.array([_has_moved(kind, rung) for _, _, kind, rung in visits], np.bool_),

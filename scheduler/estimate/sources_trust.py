@@ -179,7 +179,7 @@ _MOST_GAIN: Final = 2.0
 #: Nats of evidence that are needed for a judgement.
 _JUDGED: Final = 3.0
 #: Number of confirmed changes after which a source counts as informative.
-_TOLD: Final = 0.5
+_CONFIRMED: Final = 0.5
 #: Shares of right claims, and of changes claimed, of a complete source.
 _COMPLETE: Final = 0.9
 
@@ -291,7 +291,7 @@ class SiteTrust:
 
     def receive(
         self,
-        said: SignalBatch,
+        batch: SignalBatch,
         claims: Records,
         alive: int,
         expected: Floats,
@@ -307,23 +307,23 @@ class SiteTrust:
         that much of an event that changes the whole site can be visited.
         """
         self.is_altered = True
-        if said.source not in self._places:
-            self._places[said.source] = len(self._places)
-            self.state = with_source(self.state, said.source, said.asked, said.at)
+        if batch.source not in self._places:
+            self._places[batch.source] = len(self._places)
+            self.state = with_source(self.state, batch.source, batch.asked, batch.at)
         count = int(claims["number"][-1]) + 1 if len(claims) else 0
-        self.state = with_events(self.state, count, said.at - _TURNS_KEPT * turn)
-        place = self._places[said.source]
+        self.state = with_events(self.state, count, batch.at - _TURNS_KEPT * turn)
+        place = self._places[batch.source]
         state = self.state.structure
-        before = numeric.claims_stale(state, page, expected, said.at)
-        numeric.claims_receive(state, place, said.at, claims, alive)
-        after = numeric.claims_stale(state, page, expected, said.at)
+        before = numeric.claims_stale(state, page, expected, batch.at)
+        numeric.claims_receive(state, place, batch.at, claims, alive)
+        after = numeric.claims_stale(state, page, expected, batch.at)
         before, after = before[: len(self.rows)], after[: len(self.rows)]
         weight = importance[self.rows]
         news = float((np.abs(after - before) * weight).sum()) / 2
         mean = float(weight.mean()) if len(weight) else 0.0
         numeric.claims_credit(state, place, min(news, mean * _MOST_GAIN))
 
-    def meet(self, rows: Rows, at: float) -> Rows:
+    def add_pages(self, rows: Rows, at: float) -> Rows:
         """Return slots for pages with their first claims."""
         first = int(self.state.facts[0]["pages"])
         self.state = with_pages(self.state, len(rows))
@@ -380,7 +380,7 @@ class SourceTrust:
 
     def receive(
         self,
-        said: SignalBatch,
+        batch: SignalBatch,
         site_of: Rows,
         site: SiteOf,
         *,
@@ -393,23 +393,23 @@ class SourceTrust:
         ``page`` (n,), of :data:`~freshet.scheduler.estimate.site_model.PAGE`, and ``importance``
         (n,) cover all pages; ``turn`` is the days in which all could be visited once.
         """
-        sites = site_of[said.row]
-        concerned = {s for s, it in self._sites.items() if it.knows(said.source)}
+        sites = site_of[batch.row]
+        concerned = {s for s, it in self._sites.items() if it.knows(batch.source)}
         for s in sorted(concerned | set(sites.tolist())):
             it = self._sites.setdefault(s, SiteTrust())
-            mine = said.take(np.flatnonzero(sites == s))
+            mine = batch.take(np.flatnonzero(sites == s))
             new = mine.row[self._slot.rows[mine.row] == 0]
-            self._slot.rows[new] = it.meet(new, said.at) + 1
+            self._slot.rows[new] = it.add_pages(new, batch.at) + 1
             alive, expected = site(s)
             claims = self._claims(mine, page)
             it.receive(mine, claims, alive, expected, page=page, importance=importance, turn=turn)
 
-    def _claims(self, said: SignalBatch, pages: Records) -> Records:
-        order, numbers = said.events()
-        row = said.row[order]
+    def _claims(self, batch: SignalBatch, pages: Records) -> Records:
+        order, numbers = batch.events()
+        row = batch.row[order]
         claims = np.empty(len(row), record("claim"))
         claims["slot"] = self._slot.rows[row].astype(np.int64) - 1
-        claims["until"], claims["number"] = said.until[order], numbers
+        claims["until"], claims["number"] = batch.until[order], numbers
         page = pages[row]
         claims["last"] = np.where(page["known"], page["last"], -np.inf)
         return claims
@@ -439,11 +439,11 @@ class SourceTrust:
                 )
         return jump, per
 
-    def polled(self, *, told: bool) -> Rows:
-        """Return the pages of polled sources with confirmed claims (``told``), or without."""
+    def polled(self, *, confirmed: bool) -> Rows:
+        """Return the pages of polled sources with confirmed claims (``confirmed``), or without."""
         tables = [it.state.source for it in self._sites.values()]
         found = [
-            table["asked"][(table["asked"] >= 0) & ((table["found"] >= _TOLD) == told)]
+            table["asked"][(table["asked"] >= 0) & ((table["found"] >= _CONFIRMED) == confirmed)]
             for table in tables
         ]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, np.intp)

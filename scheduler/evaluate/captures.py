@@ -91,22 +91,24 @@ class Captures:
         row = arrays.codes("page", page, m, n)
         number = np.asarray(content, np.int64)
         refuse(number < FAILED, "content", number, "a number from 0, GONE or FAILED")
-        stood = day if until is None else arrays.finite("until", until, m)
-        refuse(stood < day, "until", stood, "its capture's day or later")
+        valid_until = day if until is None else arrays.finite("until", until, m)
+        refuse(valid_until < day, "until", valid_until, "its capture's day or later")
         order = np.lexsort((day, row))
-        row, day, number, stood = row[order], day[order], number[order], stood[order]
+        row, day, number, valid_until = row[order], day[order], number[order], valid_until[order]
         again = (row[:-1] == row[1:]) & (day[:-1] == day[1:])
         kept = np.append(~again, np.ones(min(m, 1), np.bool_))
-        row, day, number, stood = row[kept], day[kept], number[kept], stood[kept]
-        overlong = np.append((row[:-1] == row[1:]) & (stood[:-1] > day[1:]), False)[: len(row)]
-        refuse(overlong, "until", stood, "at most the day of the page's next capture")
+        row, day, number, valid_until = row[kept], day[kept], number[kept], valid_until[kept]
+        overlong = np.append((row[:-1] == row[1:]) & (valid_until[:-1] > day[1:]), False)[
+            : len(row)
+        ]
+        refuse(overlong, "until", valid_until, "at most the day of the page's next capture")
         offsets = offsets_of(np.bincount(row, minlength=n))
         known = _found(found, offsets, day, n)
         none = np.zeros(n, np.intp)
         return cls(
             offsets=offsets,
             at=day,
-            until=stood,
+            until=valid_until,
             content=number,
             found=known,
             importance=mu,

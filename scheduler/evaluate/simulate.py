@@ -169,14 +169,14 @@ class Experiment:
             OverBudget: if it would crawl more than the budget.
         """
 
-        def tell(day: float) -> None:
+        def report(day: float) -> None:
             progress(name, day / self._world.days)
 
         try:
-            start, crawls = self._run(policy, tell)
+            start, crawls = self._run(policy, report)
         except OverBudget as error:
             raise OverBudget(f"policy {name}: {error}") from error
-        tell(self._world.days)
+        report(self._world.days)
         return self._judged(start, crawls)
 
     def _run(self, policy: Policy, progress: Progress) -> tuple[SourceTable, Crawls]:

@@ -309,11 +309,11 @@ def _asked(
     ranker = ranker_of(name, terms.budget, archived=True)
     label = f"{name}, {terms.budget:g} a day"
 
-    def tell(day: float) -> None:
+    def report(day: float) -> None:
         progress(label, (day - terms.start) / (terms.end - terms.start))
 
     try:
-        return run(captures, ranker, terms, tell)
+        return run(captures, ranker, terms, report)
     except Exception as error:
         # Third-party code: any error is reported under the policy's name.
         raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error

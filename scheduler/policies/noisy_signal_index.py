@@ -194,8 +194,8 @@ def _changes_at(level: Floats, k: int, precision: Floats, above: Floats) -> Floa
     true = k * np.log1p(-precision[:, None] * _U)
     m = above
     for _ in range(50):
-        none_of_them = np.exp(true - m[:, None] * _U)
-        step = (level - (1 - none_of_them) @ _DU_OVER_U) / (none_of_them @ _DU)
+        all_false = np.exp(true - m[:, None] * _U)
+        step = (level - (1 - all_false) @ _DU_OVER_U) / (all_false @ _DU)
         m = np.maximum(m + step, 0)
         if np.all(np.abs(step) <= 1e-10 * m):
             break
@@ -208,10 +208,10 @@ def _value_with(k: int, recall: Floats, precision: Floats, level: Floats, m: Flo
     received = _per_drift(g * m, a)
     share = (a / g)[:, None] * _U
     in_time = gammainc(k + 1, received)
-    faded = np.exp(k * np.log1p(-precision[:, None] * _U) - (k + 1) * np.log1p(share)) * gammainc(
+    decayed = np.exp(k * np.log1p(-precision[:, None] * _U) - (k + 1) * np.log1p(share)) * gammainc(
         k + 1, received[:, None] + m[:, None] * _U
     )
-    term: Floats = (level * in_time - (in_time[:, None] - faded) @ _DU_OVER_U) / g
+    term: Floats = (level * in_time - (in_time[:, None] - decayed) @ _DU_OVER_U) / g
     return term
 
 
@@ -227,8 +227,8 @@ def _after_signals(j: int, a: Floats, g: Floats, jump: Floats, x: Floats) -> Flo
     """Return the term j of the binary sum; ``x`` is ax."""
     z = _per_drift(g * (x - j * jump), a)
     fresh = np.exp(j * (np.log(g / (a + g)) - jump)) / (a + g)
-    told, changed = np.split(gammainc(j + 1, np.concatenate((z, z + (x - j * jump)))), 2)
-    term: Floats = fresh * changed - np.exp(-x) * told / g
+    announced, changed = np.split(gammainc(j + 1, np.concatenate((z, z + (x - j * jump)))), 2)
+    term: Floats = fresh * changed - np.exp(-x) * announced / g
     return term
 
 

@@ -100,10 +100,10 @@ def index_after(
     tau = _checked("elapsed", elapsed, _elapsed)
     income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
     tau, income, mu, price = _together(tau, income, mu, price)
-    fading = mu > 0
+    decaying = mu > 0
     with np.errstate(over="ignore"):
-        share = ripe(np.where(fading, mu, 0.0) * np.where(fading, tau, 0.0))
-        value = np.divide(income, mu, out=np.zeros_like(tau), where=fading) * share
+        share = ripe(np.where(decaying, mu, 0.0) * np.where(decaying, tau, 0.0))
+        value = np.divide(income, mu, out=np.zeros_like(tau), where=decaying) * share
     return _result(value / price)
 
 
@@ -165,9 +165,9 @@ def utility_after(
     k, income, mu = _together(k, income, mu)
     with np.errstate(over="ignore"):
         y = np.where(mu > 0, k, 0.0) * mu * step
-    fading = -np.expm1(-y) / np.where(mu > 0, mu, 1.0)
+    decaying = -np.expm1(-y) / np.where(mu > 0, mu, 1.0)
     grown = np.where(income > 0, k, 0.0) * step
-    return _result(income * np.where(mu > 0, fading, grown))
+    return _result(income * np.where(mu > 0, decaying, grown))
 
 
 def _visited(k: Floats, h: Floats) -> Floats:

@@ -117,11 +117,11 @@ class Appraiser:
     def _spent_lists(self) -> Rows:
         """Return the rows of sitemaps and feeds without announcements whose share is spent."""
         ranker, pages, ids = self.learner.ranker, self.learner.pages, self.learner.hosts.ids
-        untold = pages.lists()
+        silent_lists = pages.lists()
         if isinstance(ranker, SiteClockRanker):
-            untold = np.setdiff1d(np.union1d(untold, ranker.polled(told=False)),
-                                  ranker.polled(told=True))  # fmt: skip
+            silent_lists = np.union1d(silent_lists, ranker.polled(confirmed=False))
+            silent_lists = np.setdiff1d(silent_lists, ranker.polled(confirmed=True))
         else:
-            untold = untold[~pages["captured"][untold]]
-        hosts = [ids[code] for code in pages["host"][untold].tolist()]
-        return self.quota.aside.spent(untold, hosts)
+            silent_lists = silent_lists[~pages["captured"][silent_lists]]
+        hosts = [ids[code] for code in pages["host"][silent_lists].tolist()]
+        return self.quota.aside.spent(silent_lists, hosts)

@@ -112,11 +112,11 @@ def sources(
 
 def item_terms(half_life: Floats, page_id: Ints, on: DiscoveryTerms) -> tuple[Floats, Floats]:
     """Return μ and E (k,) of the items of sources: from page rules, from clicks, or the default."""
-    said = np.isfinite(half_life) & (half_life > 0)
+    is_set = np.isfinite(half_life) & (half_life > 0)
     learnt, value, _ = on.learnt.of(page_id)
     usual = np.where(np.isnan(learnt), on.half_life, learnt)
-    decay: Floats = np.log(2) / np.where(said, half_life, usual)
-    return decay, on.item_worth * np.where(said, 1.0, value)
+    decay: Floats = np.log(2) / np.where(is_set, half_life, usual)
+    return decay, on.item_worth * np.where(is_set, 1.0, value)
 
 
 def _urgent(

@@ -31,7 +31,7 @@ _AT_ONCE: Final = 1 << 18
 #: Rows of the watched ones among these pages (ids), and a mask (m,) of the watched ones.
 RowsOf: TypeAlias = Callable[[Ints], tuple[Rows, Bools]]
 #: A header only describes the page that was just visited.
-_NO_NEWS: Final = CLAIM_KINDS.index("last_modified")
+_HEADER: Final = CLAIM_KINDS.index("last_modified")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class NewEvidence:
     def teach(self, ranker: Ranker) -> None:
         """Teach a ranker the visits, and the signals between them, in order."""
         first = 0
-        for after, said in [*self.received, (len(self.visits), None)]:
+        for after, batch in [*self.received, (len(self.visits), None)]:
             # In parts, because a ranker needs several times the memory of the visits.
             while first < after:
                 part = slice(first, min(first + _AT_ONCE, after))
                 ranker.learn(self.visits.take(part))
                 first = part.stop
-            if said is not None:
-                ranker.receive(said)
+            if batch is not None:
+                ranker.receive(batch)
 
 
 class PendingEvidence:
@@ -62,30 +62,30 @@ class PendingEvidence:
         self._pages = pages
         self._visits: list[VisitResult] = []
         self._claims: list[Claims] = []
-        self._met: set[int] = set()
+        self._known_sources: set[int] = set()
         self._asked: Mapping[int, int] = {}
 
     def seen(self, row: int, it: Observation) -> None:
         """Record the result of a visit."""
         self._visits.append((row, it.at / _DAY_S, it.kind, it.rung))
 
-    def claimed(self, said: Claims) -> None:
+    def claimed(self, found: Claims) -> None:
         """Record claims, before the visits that brought them."""
-        if len(said):
-            self._claims.append(said)
+        if len(found):
+            self._claims.append(found)
 
-    async def meet_sources(self) -> None:
+    async def load_sources(self) -> None:
         """Load the pages of sources when a claim has a new source."""
-        said = {each for some in self._claims for each in np.unique(some.source_id).tolist()}
-        if not said <= self._met:
-            self._met |= said
+        sources = {each for some in self._claims for each in np.unique(some.source_id).tolist()}
+        if not sources <= self._known_sources:
+            self._known_sources |= sources
             self._asked = await claims.asked(self._reader)
 
     def new(self) -> NewEvidence:
         """Return the evidence since the last call; it counts as learnt."""
         visits, self._visits = visit_results(self._visits), []
-        said, self._claims = [no_claims(), *self._claims], []
-        joined = (np.concatenate([getattr(s, it.name) for s in said]) for it in fields(Claims))
+        parts, self._claims = [no_claims(), *self._claims], []
+        joined = (np.concatenate([getattr(s, it.name) for s in parts]) for it in fields(Claims))
         return _new_evidence(visits, Claims(*joined), self._pages.meant, self._asked)
 
     async def all(self, observation: int = 0, claim: int = 0) -> NewEvidence:
@@ -96,7 +96,7 @@ class PendingEvidence:
         self._visits, self._claims = [], []
         self._asked = await claims.asked(self._reader)
         stored = await columns.visit_columns(self._reader, after=observation)
-        said = await claims.load(self._reader, claim)
+        loaded = await claims.load(self._reader, claim)
         rows, known = self._pages.rows(stored.page_id)
         visits = VisitResults(
             row=rows,
@@ -106,11 +106,11 @@ class PendingEvidence:
             gone=stored.gone[known],
             moved=stored.moved[known],
         )
-        return _new_evidence(visits, said, self._pages.meant, self._asked)
+        return _new_evidence(visits, loaded, self._pages.meant, self._asked)
 
 
 def _new_evidence(
-    visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]
+    visits: VisitResults, claimed: Claims, rows_of: RowsOf, pages: Mapping[int, int]
 ) -> NewEvidence:
     """Merge visits and claims; ``pages`` has the page of each source that is requested.
 
@@ -123,12 +123,12 @@ def _new_evidence(
     sources_of: defaultdict[int, list[int]] = defaultdict(list)
     for source, row in sorted(asked.items()):
         sources_of[row].append(source)
-    rows, known = rows_of(said.page_id)
-    tells = known & (said.kind != _NO_NEWS)
-    row, at = rows[tells[known]], said.received_at[tells] / _DAY_S
-    since, until = said.since[tells] / _DAY_S, said.until[tells] / _DAY_S
+    rows, known = rows_of(claimed.page_id)
+    informative = known & (claimed.kind != _HEADER)
+    row, at = rows[informative[known]], claimed.received_at[informative] / _DAY_S
+    since, until = claimed.since[informative] / _DAY_S, claimed.until[informative] / _DAY_S
     # The positions of claims from one source at one time.
-    source = said.source_id[tells]
+    source = claimed.source_id[informative]
     order = np.lexsort((source, at))
     parted = (np.diff(source[order]) != 0) | (np.diff(at[order]) != 0)
     parts: Sequence[Rows] = np.split(order, np.flatnonzero(parted) + 1) if len(order) else ()

@@ -30,7 +30,7 @@ class HostCodes:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def meet(self, hosts: Sequence[Host]) -> None:
+    def add(self, hosts: Sequence[Host]) -> None:
         """Append hosts in this order."""
         for host in hosts:
             self.codes[host.host_id] = len(self.ids)

@@ -132,7 +132,7 @@ class Learner:
         """Append pages, with their state in the store."""
         if not len(found):
             return
-        await self.meet(sorted(set(found.host_id.tolist()) - self.hosts.codes.keys()))
+        await self.load_hosts(sorted(set(found.host_id.tolist()) - self.hosts.codes.keys()))
         host_ids = found.host_id.tolist()
         codes = np.array([self.hosts.codes[host_id] for host_id in host_ids], np.intp)
         origins = [self.hosts.origins[host_id] for host_id in host_ids]
@@ -140,15 +140,15 @@ class Learner:
         if terms.never.any():
             await self.watch(found.take(~terms.never))
             return
-        standing = zip(found.url, found.depth.tolist(), strict=True)
-        pace = np.array([pages_agenda.presumed_pace(url, depth) for url, depth in standing])
+        depths = zip(found.url, found.depth.tolist(), strict=True)
+        pace = np.array([pages_agenda.presumed_pace(url, depth) for url, depth in depths])
         rows = self.pages.add(
             found.page_id, urls=found.url, host=codes, importance=terms.importance,
             least=terms.least_days, most=terms.most_days, area=terms.area,
             half_life=terms.half_life_days,
             spelling=np.array([pages_agenda.spelling(url) for url in found.url], np.int64),
             pace=pace.astype(np.float32),
-            **self._standing(found),
+            **self._visit_columns(found),
         )  # fmt: skip
         days = found.found_at / _DAY_S
         self.ranker.add(codes, terms.area, terms.importance, days, pace=pace)
@@ -159,15 +159,15 @@ class Learner:
     async def refresh(self, found: WatchedPages) -> None:
         """Update the state of known pages, and append new ones."""
         rows, is_known = self.pages.rows(found.page_id)
-        self.pages.refresh(rows, **self._standing(found.take(is_known)))
+        self.pages.refresh(rows, **self._visit_columns(found.take(is_known)))
         await self.watch(found.take(~is_known))
 
-    async def meet(self, host_ids: Sequence[int]) -> None:
+    async def load_hosts(self, host_ids: Sequence[int]) -> None:
         """Load hosts; codes are assigned in this order."""
         known = {host.host_id: host for host in await hosts_tables.load(self._reader, host_ids)}
-        self.hosts.meet([known[host_id] for host_id in host_ids])
+        self.hosts.add([known[host_id] for host_id in host_ids])
 
-    def _standing(self, found: WatchedPages) -> dict[str, NDArray[Any]]:
+    def _visit_columns(self, found: WatchedPages) -> dict[str, NDArray[Any]]:
         """Return the columns of pages (m,) that depend on their visits."""
         since = found.since / _DAY_S
         return {
@@ -241,18 +241,18 @@ class Learner:
         Return None if only claims were queued.
         """
         if not self.has_news:
-            await self.evidence.meet_sources()
+            await self.evidence.load_sources()
             return None
         news = News()
         await self._take_in_pages(news)
-        self._let_go()
+        self._drop_withdrawn()
         settled, self._settled = self._settled, []
         for visit in settled:
             await self._take_in_visit(visit, news)
         churned, self._churned = self._churned, []
         news.churned = self.hubs.churned(self.pages, churned)
         await pages_agenda.follow(self._reader, self.pages, settled)
-        await self.evidence.meet_sources()
+        await self.evidence.load_sources()
         return news
 
     async def _take_in_pages(self, news: News) -> None:
@@ -263,7 +263,7 @@ class Learner:
             self.pages.admit_again(found)
             await self.watch(await columns.pages(self._reader, new))
 
-    def _let_go(self) -> None:
+    def _drop_withdrawn(self) -> None:
         """Stop watching withdrawn pages; those in the ready queue are still visited."""
         withdrawn, self._withdrawn = self._withdrawn, []
         rows = [row for page_id in withdrawn if (row := self.pages.row(page_id)) is not None]
@@ -274,12 +274,12 @@ class Learner:
         row = self.pages.row(visit.due.page_id)
         if row is None:
             return
-        has_come = pages_agenda.has_come(self.pages, visit)
-        if has_come:
+        arrived_by_move = pages_agenda.arrived_by_move(self.pages, visit)
+        if arrived_by_move:
             self.evidence.new().teach(self.ranker)
             await self.inherit([visit.due.page_id])
         if visit.targets is not None:
-            is_known = has_come or visit.due.digests is not None
+            is_known = arrived_by_move or visit.due.digests is not None
             # Targets omit links to URLs that are already settled in the store.
             seen = dict.fromkeys((*visit.targets.urls, *(visit.links.urls if visit.links else ())))
             self.hubs.visited(

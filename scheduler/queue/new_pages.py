@@ -297,8 +297,8 @@ def _show(
     before[np.isneginf(ever)] = -np.inf
     found_at = pages["found_at"][row]
     is_first = np.isneginf(before)
-    tells = np.where(is_first, found_at == at, found_at > before) & (by != row)
-    for k in np.flatnonzero(tells)[np.argsort(at[tells], kind="stable")].tolist():
+    reveals = np.where(is_first, found_at == at, found_at > before) & (by != row)
+    for k in np.flatnonzero(reveals)[np.argsort(at[reveals], kind="stable")].tolist():
         last = None if is_first[k] else float(before[k])
         hubs.shown(int(by[k]), last, float(at[k]), int(row[k]), float(found_at[k]))
 

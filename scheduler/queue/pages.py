@@ -171,7 +171,7 @@ class PageTable:
         #: until then.
         self._turned: defaultdict[int, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         #: The ``absent`` of pages that were linked again and count as new; by row.
-        self._linked_anew: dict[int, float] = {}
+        self._linked_again: dict[int, float] = {}
 
     def __len__(self) -> int:
         return len(self._columns["page_id"])
@@ -309,7 +309,7 @@ class PageTable:
         for name, values in columns.items():
             self[name][rows] = values
 
-    def may_be_asked(self, now: float) -> Bools:
+    def may_be_requested(self, now: float) -> Bools:
         """Return (n,), whether a page is neither in flight nor deferred."""
         may: Bools = ~self["taken"]
         rows = self
@@ -524,7 +524,7 @@ class PageTable:
         again = np.array(rows, np.intp)
         self["not_before"][again[np.isinf(self["not_before"][again])]] = -inf
         gone = again[self["gone"][again] > 0]
-        self._linked_anew.update(zip(gone.tolist(), self["absent"][gone].tolist(), strict=True))
+        self._linked_again.update(zip(gone.tolist(), self["absent"][gone].tolist(), strict=True))
         self["gone"][gone], self["absent"][gone] = 0, inf
 
     def settle(self, row: int, visit: Visit) -> None:
@@ -540,7 +540,7 @@ class PageTable:
         match found.kind:
             case "new" | "changed" | "unchanged":
                 absent = float(page["absent"][0]) if page["gone"] else inf
-                self._count_turned(row, at, self._linked_anew.pop(row, absent))
+                self._count_turned(row, at, self._linked_again.pop(row, absent))
                 page["absent"] = inf
                 page["captured"] = page["had"] = True
                 page["since"] = at
@@ -633,7 +633,7 @@ class _Page:
 # the old URL's copy.
 
 
-def has_come(pages: PageTable, visit: Visit) -> bool:
+def arrived_by_move(pages: PageTable, visit: Visit) -> bool:
     """Return whether a page's first copy was compared with one of its old URL."""
     row = pages.row(visit.due.page_id)
     if row is None or pages["captured"][row] or visit.due.digests is not None:

@@ -52,7 +52,7 @@ class Ranker(Protocol):
     def learn(self, visits: VisitResults) -> None:
         """Learn from visits, in their order; a page that is gone counts again when it is back."""
 
-    def receive(self, said: SignalBatch) -> None:
+    def receive(self, batch: SignalBatch) -> None:
         """Learn from the signals of one source at one time."""
 
     def values(self, now: float) -> Floats:

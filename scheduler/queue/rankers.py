@@ -37,7 +37,7 @@ _SURE: Final = 3.0
 #: Days by which a signalled page ranks before other pages that are due.
 _AT_ONCE: Final = 1.0
 #: Maximum share of a plan's budget for polling sources.
-_MOST_ASKED: Final = 0.5
+_MOST_POLLED: Final = 0.5
 #: Maximum value of a page that is not due, compared with one that has been due for a day.
 _NOT_DUE: Final = 1e-9
 #: Growth of the number of pages at which a plan is computed again.
@@ -91,13 +91,13 @@ class _Guard:
         if fault is None and isinstance(found, np.ndarray):
             self._good = found.copy()
             return found
-        self.tell(fault or "")
+        self.report(fault or "")
         rest = table.importance * np.maximum(now - table.last_crawl, 0.0)
         known = len(self._good)
         rest[:known] = np.where(self._good > 0, self._good, rest[:known] * _AFTER)
         return rest
 
-    def tell(self, fault: str) -> None:
+    def report(self, fault: str) -> None:
         """Log a fault, unless one of its kind was logged; page numbers do not distinguish kinds."""
         kind = _NUMBER.sub("#", fault)
         if kind not in self._reported and len(self._reported) < _MOST_REPORTED:
@@ -171,22 +171,22 @@ class PolicyRanker:
             self._learn_together(visits)
             return
         last = self._last.rows
-        tells = np.zeros(len(visits), np.bool_)
+        informative = np.zeros(len(visits), np.bool_)
         self._visited.rows[visits.row] = True
         for k in range(len(visits)):
             row, at = int(visits.row[k]), float(visits.at[k])
             span = at - last[row]
             last[row] = max(at, last[row])
             self._complete.now = max(at, self._complete.now)
-            tells[k] = visits.compared[k] and span > 0
-            told = self._told(visits, k, span if tells[k] else 0.0)
-            if tells[k]:
-                self._learn_one(visits.take(slice(k, k + 1)), span, told)
-        rows = np.unique(visits.row[tells])
+            informative[k] = visits.compared[k] and span > 0
+            announced = self._judge_sources(visits, k, span if informative[k] else 0.0)
+            if informative[k]:
+                self._learn_one(visits.take(slice(k, k + 1)), span, announced)
+        rows = np.unique(visits.row[informative])
         if len(rows):
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
-    def _told(self, visits: VisitResults, k: int, span: float) -> int:
+    def _judge_sources(self, visits: VisitResults, k: int, span: float) -> int:
         """Judge the sources of a page by a visit; return the announced changes, −1 if not all."""
         row = int(visits.row[k])
         if not self._complete.known.rows[row]:
@@ -197,10 +197,10 @@ class PolicyRanker:
         at, changed = float(visits.at[k]), bool(visits.changed[k])
         return self._complete.learn(row, at, span, float(rate), changed=changed)
 
-    def _learn_one(self, visit: VisitResults, span: float, told: int) -> None:
+    def _learn_one(self, visit: VisitResults, span: float, announced: int) -> None:
         """Learn from a visit: the number of changes in the span, or whether there was any."""
-        found = np.array([told if told >= 0 else int(visit.changed[0])])
-        counted = np.array([told >= 0])
+        found = np.array([announced if announced >= 0 else int(visit.changed[0])])
+        counted = np.array([announced >= 0])
         self._learner.observe(Evidence(visit.row, visit.at, np.array([span]), found, counted))
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
@@ -214,25 +214,25 @@ class PolicyRanker:
         before[follows] = np.maximum(before[follows], at[follows - 1])
         np.maximum.at(last, row, at)
         self._visited.rows[row] = True
-        tells = visits.compared[order] & (at > before)
-        span, ordered = np.where(tells, at - before, 0.0), visits.take(order)
+        informative = visits.compared[order] & (at > before)
+        span, ordered = np.where(informative, at - before, 0.0), visits.take(order)
         self._complete.now = max(self._complete.now, float(at.max(initial=-np.inf)))
-        told = np.full(len(row), -1)
+        announced = np.full(len(row), -1)
         for k in np.flatnonzero(self._complete.known.rows[row]).tolist():
-            told[k] = self._told(ordered, k, float(span[k]))
-        changes = np.where(told >= 0, told, ordered.changed)
-        row, at, counted = row[tells], at[tells], told[tells] >= 0
-        self._learner.observe(Evidence(row, at, span[tells], changes[tells], counted))
+            announced[k] = self._judge_sources(ordered, k, float(span[k]))
+        changes = np.where(announced >= 0, announced, ordered.changed)
+        row, at, counted = row[informative], at[informative], announced[informative] >= 0
+        self._learner.observe(Evidence(row, at, span[informative], changes[informative], counted))
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
         elif len(row):
             rows = np.unique(row)
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
-    def receive(self, said: SignalBatch) -> None:
+    def receive(self, batch: SignalBatch) -> None:
         """Learn from the signals of one source at one time."""
-        self._signals.receive(said.row, said.until)
-        self._complete.receive(said, self._site.rows[said.row], self._captured(said.row))
+        self._signals.receive(batch.row, batch.until)
+        self._complete.receive(batch, self._site.rows[batch.row], self._captured(batch.row))
 
     def _captured(self, rows: Rows) -> Floats:
         """Return the days (m,) of the last visits, −inf before the first."""
@@ -285,9 +285,9 @@ class PolicyRanker:
         """
         importance, change_rate = self._importance.rows, self._rate.rows
         pending, rate, precision = self._signals.columns(change_rate)
-        complete, told, _ = self._complete.columns(self._hazard(self._complete.now))
+        complete, announced, _ = self._complete.columns(self._hazard(self._complete.now))
         if complete.any():
-            pending = np.where(complete, told, pending)
+            pending = np.where(complete, announced, pending)
             rate = np.where(complete, change_rate, rate)
             precision = np.where(complete, 1.0, precision)
         host = np.append(self._host, len(self._per_day))
@@ -318,8 +318,8 @@ class PolicyRanker:
         For completely observed pages: the announced changes, and the expected unannounced ones.
         """
         hazard = self._hazard(now)
-        complete, told, missed = self._complete.columns(hazard)
-        hazard = np.where(complete, _SURE * told + missed * hazard, hazard)
+        complete, announced, missed = self._complete.columns(hazard)
+        hazard = np.where(complete, _SURE * announced + missed * hazard, hazard)
         claimed = np.where(complete, 1, -1)
         return Beliefs(hazard, self._rate.rows, np.zeros(len(hazard)), claimed)
 
@@ -396,7 +396,7 @@ class RateRanker(PolicyRanker):
         answers = np.flatnonzero(planned & signals & table.complete_observations)
         late[answers] = np.where(
             table.pending_signals[answers] >= self._answered(plan, answers, wait),
-            now - self._complete.told_at()[answers] + _AT_ONCE,
+            now - self._complete.pending_since()[answers] + _AT_ONCE,
             np.minimum(late[answers], 0.0),
         )
         due = table.importance * late
@@ -425,7 +425,7 @@ class RateRanker(PolicyRanker):
             budget = self._budget
             if plan is not None and plan.price:
                 polls = float(np.sqrt(self._polls(now)[1] / (2 * plan.price)).sum())
-                budget -= min(polls, _MOST_ASKED * budget)
+                budget -= min(polls, _MOST_POLLED * budget)
             plan = self._plan = self._policy.rates(table, budget)
             self._planned_at = now
         return plan
@@ -492,7 +492,7 @@ class IntervalRanker(PolicyRanker):
         except Exception as error:
             if self._guard is None:
                 raise
-            self._guard.tell(f"{type(error).__name__}: {error}")
+            self._guard.report(f"{type(error).__name__}: {error}")
             self._due.rows[row] = at
         else:
             self._paces[row] = pace

@@ -41,7 +41,7 @@ class ReadyQueue:
         #: Entries (negative value of a host's best page, time of arrival, host); outdated entries
         #: are skipped.
         self._order: list[tuple[float, int, int]] = []
-        self._came: dict[int, int] = {}
+        self._arrived: dict[int, int] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class ReadyQueue:
         """Insert a page into its host's row, behind pages with the same value."""
         if due.host_id not in self._hosts:
             self._count += 1
-            self._hosts[due.host_id], self._came[due.host_id] = [], self._count
+            self._hosts[due.host_id], self._arrived[due.host_id] = [], self._count
         row = self._hosts[due.host_id]
         place = next((i for i, (other, _) in enumerate(row) if other < value), len(row))
         row.insert(place, (value, due))
@@ -100,7 +100,7 @@ class ReadyQueue:
             insort(self._order, self._entry(host_id))
 
     def _entry(self, host_id: int) -> tuple[float, int, int]:
-        return -self._hosts[host_id][0][0], self._came[host_id], host_id
+        return -self._hosts[host_id][0][0], self._arrived[host_id], host_id
 
     def revalue(self, value: Callable[[DueUrl], float]) -> None:
         """Sort each host's pages by their present values."""
@@ -175,7 +175,7 @@ class ReadyQueue:
         kept = [each for each in row if each[1].audit or each[0] >= least]
         if kept:
             self._count += 1
-            self._hosts[host_id], self._came[host_id] = kept, self._count
+            self._hosts[host_id], self._arrived[host_id] = kept, self._count
             self._rank(host_id)
         self._size -= len(row) - len(kept)
         return [due for value, due in row if not due.audit and value < least]
@@ -210,11 +210,11 @@ class AsideQuota:
     exist (probes). The first list and the first probe of a host are free. Hosts are ids.
 
     Attributes:
-        untold: the rows of these lists, by the last valuation.
+        silent_lists: the rows of these lists, by the last valuation.
     """
 
     def __init__(self) -> None:
-        self.untold: Rows = np.zeros(0, np.intp)
+        self.silent_lists: Rows = np.zeros(0, np.intp)
         self._requests: Counter[int] = Counter()
         self._aside: Counter[int] = Counter()
         self._probed: set[int] = set()
@@ -222,7 +222,7 @@ class AsideQuota:
     def took(self, host_id: int, row: int) -> None:
         """Count a request for the page of a row."""
         self._requests[host_id] += 1
-        self._aside[host_id] += row in self.untold
+        self._aside[host_id] += row in self.silent_lists
 
     def take_probe(self, host_id: int) -> bool:
         """Take a request for a URL that cannot exist; return whether the quota allowed it."""
@@ -233,13 +233,13 @@ class AsideQuota:
         self._aside[host_id] += 1
         return True
 
-    def spent(self, untold: Rows, host_ids: Sequence[int]) -> Rows:
+    def spent(self, silent_lists: Rows, host_ids: Sequence[int]) -> Rows:
         """Return the lists, of those without an announced change, that must not be requested next.
 
         ``host_ids`` (m,) are the hosts of the lists (m,).
         """
-        self.untold = untold
-        return untold[[self.is_spent(host_id) for host_id in host_ids]]
+        self.silent_lists = silent_lists
+        return silent_lists[[self.is_spent(host_id) for host_id in host_ids]]
 
     def is_spent(self, host_id: int) -> bool:
         """Return whether a host's next request must be for a page."""

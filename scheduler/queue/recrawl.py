@@ -151,8 +151,8 @@ class RecrawlAgenda:
     def done(self, acknowledged: Acknowledged) -> None:
         """Queue a commit; it is learnt at the next valuation."""
         self.learner.note(acknowledged)
-        said, hosts = acknowledged.claims, self.learner.hosts
-        rows, _ = self.pages.rows(said.page_id[np.isin(said.kind, _PUSHED)])
+        claims, hosts = acknowledged.claims, self.learner.hosts
+        rows, _ = self.pages.rows(claims.page_id[np.isin(claims.kind, _PUSHED)])
         self._called.update(hosts.ids[code] for code in self.pages["host"][rows].tolist())
         self.times.is_due |= len(rows) > 0
 
@@ -369,7 +369,7 @@ class RecrawlAgenda:
         """Value all pages; return the hosts with new pages in the ready queue."""
         self.times.valued(now)
         self.queue.follow(len(self.pages))
-        self._heed_overdue(now / _DAY_S)
+        self._make_room_for_overdue(now / _DAY_S)
         away = self._hooks.away(now)
         self._call_hosts(away)
         self._take_back_of_closed()
@@ -387,12 +387,12 @@ class RecrawlAgenda:
         self._begin(asyncio.get_running_loop().run_in_executor(None, work))
         return set()
 
-    def _heed_overdue(self, now: float) -> None:
+    def _make_room_for_overdue(self, now: float) -> None:
         """Make room in the ready queue for pages that are overdue on this day."""
         pages = self.pages
         if np.isinf(pages["most"]).all():
             return
-        overdue = pages.overdue(now) & pages.may_be_asked(now)
+        overdue = pages.overdue(now) & pages.may_be_requested(now)
         self._supply.clear(np.unique(pages["host"][overdue]).tolist(), OVERDUE)
         self.times.overdue_at = pages.next_overdue(now) * _DAY_S
 

@@ -20,7 +20,7 @@ from freshet.storage.records import DueUrl
 
 _DAY_S: Final = 86_400.0
 #: Maximum number of waiting pages of a host with which an audit sample is still added.
-_OF_AWAY_HOST: Final = 20
+_MOST_WAITING: Final = 20
 #: Pages read from the store at once.
 _READ: Final = 500
 
@@ -66,13 +66,13 @@ class Supply:
     def revalue(self, value: Floats) -> None:
         """Sort the ready queue by the present values of its pages, (n,)."""
 
-        def now_worth(due: DueUrl) -> float:
+        def present_value(due: DueUrl) -> float:
             row = self._pages.row(due.page_id)
             # ``value`` has no rows for pages that were found after the thread began.
             is_first = due.audit or due.reason == "signal" or row is None or row >= len(value)
             return inf if is_first else float(value[row])
 
-        self._queue.revalue(now_worth)
+        self._queue.revalue(present_value)
 
     async def bring(self, found: Valuation, now: float) -> set[int]:
         """Put the chosen pages into the ready queue; return their hosts."""
@@ -117,7 +117,7 @@ class Supply:
         if row is None:
             return set()
         host_id, page_id = self._hosts.ids[pages["host"][row]], int(pages["page_id"][row])
-        if self._queue.count(host_id) > _OF_AWAY_HOST:
+        if self._queue.count(host_id) > _MOST_WAITING:
             return set()
         if pages["taken"][row]:
             due = self._queue.withdraw(host_id, page_id)

@@ -135,18 +135,18 @@ class SiteClockRanker:
         except OSError as error:
             log.warning("the site models stay in memory until the next snapshot: %s", error)
             self._is_full = True
-        self._let_go()
+        self._release_scratch()
 
-    def _let_go(self) -> None:
+    def _release_scratch(self) -> None:
         if self._scratch is not None:
-            self._scratch.let_go()
+            self._scratch.release()
 
-    def receive(self, said: SignalBatch) -> None:
+    def receive(self, batch: SignalBatch) -> None:
         """Learn from the signals of one source at one time."""
         self._trust.receive(
-            said,
+            batch,
             self._site_of.rows,
-            partial(self._unclaimed_at, said.at),
+            partial(self._unclaimed_at, batch.at),
             page=self._page.rows,
             importance=self._importance.rows,
             turn=self._turn,
@@ -176,9 +176,9 @@ class SiteClockRanker:
         known = self._trust.of(site)
         return [] if known is None else known.reputations()
 
-    def polled(self, *, told: bool) -> Rows:
-        """Return the polled pages with sources that announced changes (``told``), or without."""
-        return self._trust.polled(told=told)
+    def polled(self, *, confirmed: bool) -> Rows:
+        """Return the polled pages of sources with ``confirmed`` announcements, or without."""
+        return self._trust.polled(confirmed=confirmed)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Set the importance of these pages."""
@@ -242,7 +242,7 @@ class SiteClockRanker:
             if learner.is_altered:
                 yield f"site/{code}", learner.held()
                 yield f"clock/{code}", learner.written()
-                self._let_go()
+                self._release_scratch()
         for code, trust in self._trust.altered():
             yield f"claims/{code}", trust.written()
 

@@ -95,7 +95,7 @@ class Snapshots:
                 await agenda.settle()
                 known = await snapshots.up_to(database.reader)
                 altered = await snapshots.last_altered(database.reader)
-            last, parts = self._last(known, said := others()), self._parts(ranker, said)
+            last, parts = self._last(known, extra := others()), self._parts(ranker, extra)
             kept = self._ids if self.is_current else {}
             ids = {**kept, **await snapshots.append(database, parts)}
             await snapshots.complete(database, last, ids, altered)
@@ -187,7 +187,7 @@ class Snapshots:
         ids: Mapping[str, int],
     ) -> ExtraArrays:
         learner, pages, self._ids = self._agenda.learner, self._agenda.pages, ids
-        await learner.meet(found["hosts"].tolist())
+        await learner.load_hosts(found["hosts"].tolist())
         others, count = ExtraArrays(whole=_others(found)), int(found["count"][0])
         parts: dict[str, list[np.ndarray]] = {}
         async for _, some in snapshots.read(reader, ids, "pages"):

@@ -85,12 +85,12 @@ class VisitValuer:
         if isinstance(self.ranker, IntervalRanker):
             # An interval policy visits no page before it is due, regardless of new pages.
             new[~self.ranker.due(now)] = 0.0
-        (row, arrivals, faded), (urgent, urgency) = decaying(
+        (row, arrivals, decayed), (urgent, urgency) = decaying(
             pages, self.hubs, revealing, self.terms, now, cost=self.hosts.cost()
         )
         both = fresh + new
-        both[row] = np.maximum(both[row], faded)
-        new[row] = np.maximum(new[row], faded)
+        both[row] = np.maximum(both[row], decayed)
+        new[row] = np.maximum(new[row], decayed)
         turn = int(np.count_nonzero(pages["captured"])) / self.budget
         value = pages.weighted(both, now, turn, self.terms.missing)
         value[urgent] = _AT_ONCE * urgency
@@ -113,14 +113,14 @@ class VisitValuer:
         the host to which a host has only redirected, or −1.
         """
         pages, value = self.pages, values.value
-        left = np.where(pages.may_be_asked(self.now), value, 0.0)
+        left = np.where(pages.may_be_requested(self.now), value, 0.0)
         names, targets = pages.names(self.hosts.places)
         left[names] = 0.0
         left[pages["empty"] & (value < empty_above)] = 0.0
         # Lists that have revealed new pages are useful; overdue pages and visit requests ignore the
         # quota.
-        told = np.isin(spent, values.revealing.by)
-        left[spent[~told & (value[spent] < CANNOT_WAIT)]] = 0.0
+        has_revealed = np.isin(spent, values.revealing.by)
+        left[spent[~has_revealed & (value[spent] < CANNOT_WAIT)]] = 0.0
         return left, targets
 
     def tomorrow(self, values: VisitValues, offered: Floats) -> Floats:

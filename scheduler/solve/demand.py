@@ -26,7 +26,7 @@ _CHUNK = 1 << 15
 _SAMPLED = 32
 _FEW = 1 << 15
 #: Makes 0/0, for a source that never changes, 0; it does not affect sums with terms above 1e-142².
-_NEXT_TO_NOTHING = 1e-300
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class HarmonicDemand(Demand):
         product *= 4 / price
         np.multiply(delta, delta, out=root)
         root += product
-        root += _NEXT_TO_NOTHING
+        root += _TINY
         np.sqrt(root, out=root)
         np.add(delta, root, out=rates)
         np.divide(product, rates, out=rates)
@@ -253,12 +253,12 @@ def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> tuple[Floa
     cannot be used; and the hosts' prices (H,), λ or more where a capacity binds. Cost: a dozen
     passes over all sources, about twice as many with capacities.
     """
-    wishes = _Wishes(table.importance, table.change_rate, table.complete_observations)
-    if not (wishes.on_signals & wishes.active).any():
+    demand = _PricedDemand(table.importance, table.change_rate, table.complete_observations)
+    if not (demand.on_signals & demand.active).any():
         return np.ones(len(table)), 0.0, np.zeros(len(hosts.capacity))
-    common, low, high = _prices(wishes, budget, hosts)
-    every, fewer = (wishes.every(price[hosts.code]) for price in (high, low))
-    spent = hosts.sums(wishes.rates(high[hosts.code]))
+    common, low, high = _prices(demand, budget, hosts)
+    every, fewer = (demand.every(price[hosts.code]) for price in (high, low))
+    spent = hosts.sums(demand.rates(high[hosts.code]))
     left, left_of_host = budget - float(spent.sum()), hosts.capacity - spent
     for row in np.flatnonzero(fewer < every):
         host = hosts.code[row]
@@ -271,7 +271,7 @@ def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> tuple[Floa
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes(IntervalDemand):
+class _PricedDemand(IntervalDemand):
     """The demand at a price for each source, by the clock or at every k-th change."""
 
     on_signals: Bools
@@ -292,21 +292,21 @@ class _Wishes(IntervalDemand):
         return np.where(some, self.change_rate / self.every(price), rates)
 
 
-def _prices(wishes: _Wishes, budget: float, hosts: Hosts) -> tuple[float, Floats, Floats]:
+def _prices(demand: _PricedDemand, budget: float, hosts: Hosts) -> tuple[float, Floats, Floats]:
     """Return the upper end of the common price, and both ends of each host's, (H,)."""
 
     def spend(price: Floats) -> Floats:
-        wanted = hosts.sums(wishes.rates(np.full(len(wishes), price[0])))
+        wanted = hosts.sums(demand.rates(np.full(len(demand), price[0])))
         return np.array([np.minimum(wanted, hosts.capacity).sum()])
 
     first = last = np.zeros(1)
     if spend(first)[0] > budget:
         first, last = _bracket(spend, np.array([budget]))
     low, high = (np.repeat(end, len(hosts.capacity)) for end in (first, last))
-    full = hosts.sums(wishes.rates(low[hosts.code])) > hosts.capacity
+    full = hosts.sums(demand.rates(low[hosts.code])) > hosts.capacity
     if full.any():
         rows, theirs = hosts.among(full)
-        wanted = wishes.take(rows)
+        wanted = demand.take(rows)
         low[full], high[full] = _bracket(
             lambda price: theirs.sums(wanted.rates(price[theirs.code])), theirs.capacity
         )

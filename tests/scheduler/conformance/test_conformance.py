@@ -97,17 +97,19 @@ CALLS = itertools.count()
 
 RATE_LAW_BREAKERS: dict[str, Shares] = {
     "rates are finite and not negative": Shares(alter=first_negative),
-    "what is spent and left over is the budget": Shares(
+    "the spent and the left over part sum to the budget": Shares(
         alter=lambda plan, table, budget: replace(plan, left_over=0.1 * budget)
     ),
-    "capacities of hosts are kept": Shares(alter=uncapped),
+    "host capacities are respected": Shares(alter=uncapped),
     "crawls on signals are a share of the signals": Shares(
         alter=lambda plan, table, budget: replace(plan, on_signals=table.complete_observations)
     ),
-    "the order of sources does not matter": Shares(lambda table: np.arange(1.0, len(table) + 1)),
-    "the same table has the same plan": Shares(lambda table: table.importance + (next(CALLS) % 2)),
-    "the table is left as it was": Shares(alter=overwriting),
-    "a budget that is none is refused": Shares(check=lambda name, budget: budget),
+    "the plan does not depend on the order of sources": Shares(
+        lambda table: np.arange(1.0, len(table) + 1)
+    ),
+    "the plan is deterministic": Shares(lambda table: table.importance + (next(CALLS) % 2)),
+    "the plan does not modify the table": Shares(alter=overwriting),
+    "an invalid budget is refused": Shares(check=lambda name, budget: budget),
 }
 
 
@@ -163,11 +165,11 @@ def with_faster_changes(table: SourceTable) -> SourceTable:
 
 
 OPTIMAL_LAW_BREAKERS: dict[str, Misled] = {
-    "in weeks the plan is the same": Misled(with_faster_changes),
-    "importance has no unit": Misled(
+    "the plan does not depend on the unit of time": Misled(with_faster_changes),
+    "the plan does not depend on the unit of importance": Misled(
         lambda table: replace(table, importance=np.log1p(table.importance))
     ),
-    "the price is what one more crawl saves": Misled(
+    "the price is the saving of one more crawl": Misled(
         alter=lambda plan: replace(plan, price=2 * (plan.price or 0.0))
     ),
     "no other plan costs less": Misled(
@@ -183,7 +185,7 @@ def test_an_optimal_policy_for_one_cost_is_not_for_the_other() -> None:
 def test_a_heuristic_is_not_optimal_and_has_no_price() -> None:
     broken = broken_laws(Shares(), "harmonic")
     assert "no other plan costs less" in broken
-    assert "the price is what one more crawl saves" in broken
+    assert "the price is the saving of one more crawl" in broken
 
 
 @dataclass(frozen=True)
@@ -202,23 +204,25 @@ def grown(table: SourceTable, age: Floats, now: float) -> Floats:
 
 INDEX_LAW_BREAKERS: dict[str, Worth] = {
     "values are finite and not negative": Worth(lambda *asked: grown(*asked) - 1),
-    "worth does not fall while time passes": Worth(
+    "the index does not decrease with time": Worth(
         lambda table, age, now: table.importance * table.change_rate * age * np.exp(-age / 50)
     ),
-    "a source is valued by its own row": Worth(
+    "the index of a source depends on its row only": Worth(
         lambda *asked: grown(*asked) / (1 + grown(*asked).sum())
     ),
-    "a source just crawled is worth nothing": Worth(
+    "the index is zero right after a crawl": Worth(
         lambda table, age, now: table.importance * (table.change_rate > 0) * (age + 1)
     ),
-    "what does not matter or change is worth nothing": Worth(
+    "the index is zero without importance or changes": Worth(
         lambda table, age, now: table.importance * age
     ),
-    "worth is in proportion to importance": Worth(
+    "the index is proportional to importance": Worth(
         lambda table, age, now: np.sqrt(grown(table, age, now))
     ),
-    "the calendar does not matter": Worth(lambda table, age, now: grown(table, age, now) * now),
-    "the same question has the same answer": Worth(
+    "the index does not depend on the calendar": Worth(
+        lambda table, age, now: grown(table, age, now) * now
+    ),
+    "the index is deterministic and does not modify the table": Worth(
         lambda table, age, now: grown(table, age, now) * (1 + next(CALLS))
     ),
 }
@@ -242,13 +246,13 @@ def unbounded(pace: Pace, previous: Pace | None, seen: Revisit) -> Pace:
 
 INTERVAL_LAW_BREAKERS: dict[str, Paced] = {
     "intervals are positive and finite": Paced(unbounded),
-    "the next crawl lies in the future": Paced(
+    "the next crawl is in the future": Paced(
         lambda pace, previous, seen: replace(pace, due_at=seen.at)
     ),
-    "a change calls for no longer wait than none": Paced(
+    "a change does not lengthen the interval": Paced(
         lambda pace, previous, seen: replace(pace, interval=pace.interval + 99 * seen.changed)
     ),
-    "the same history has the same intervals": Paced(
+    "the intervals are deterministic": Paced(
         lambda pace, previous, seen: replace(pace, interval=pace.interval + next(CALLS) % 7)
     ),
 }

@@ -77,7 +77,7 @@ def test_nothing_known_is_the_prior_and_an_empty_page_teaches_nothing() -> None:
     assert Arrivals().rate == PRIOR_ITEMS / PRIOR_DAYS
     assert Arrivals().after(0, 3.0, at_least=True) == Arrivals()
     known = Arrivals(12.0, 3.0)
-    assert known.after(0, 2.0, at_least=True) == known.faded(2.0)
+    assert known.after(0, 2.0, at_least=True) == known.decayed(2.0)
 
 
 @given(st.floats(0.1, 200), st.floats(0.01, 60), st.floats(0.01, 60))
@@ -90,7 +90,7 @@ def test_what_is_learnt_does_not_depend_on_how_a_stretch_is_cut(
 
 
 def test_what_is_old_weighs_half_after_a_half_life_and_the_sums_stay_bounded() -> None:
-    assert Arrivals(8.0, 4.0).faded(6.0, half_life=6.0) == Arrivals(4.0, 2.0)
+    assert Arrivals(8.0, 4.0).decayed(6.0, half_life=6.0) == Arrivals(4.0, 2.0)
     known = Arrivals()
     for _ in range(400):
         known = known.after(3, 1.0, half_life=10.0)

@@ -33,10 +33,10 @@ def test_a_page_keeps_its_place_while_its_host_is_down() -> None:
     pages = page_table()
     for day in range(20):
         pages.settle(0, failed(day, retry_at=day * DAY_S, charged=False))
-        assert pages.may_be_asked(float(day))[0]
+        assert pages.may_be_requested(float(day))[0]
     pages.settle(0, failed(20.0, retry_at=None, charged=True))
-    assert not pages.may_be_asked(20.0)[0]
-    assert pages.may_be_asked(20.0 + 1.01 / 24)[0]
+    assert not pages.may_be_requested(20.0)[0]
+    assert pages.may_be_requested(20.0 + 1.01 / 24)[0]
 
 
 @pytest.mark.parametrize("charged", [True, False])
@@ -68,7 +68,7 @@ def test_a_block_page_with_other_bytes_may_be_passing() -> None:
     for day in range(3):
         pages.settle(0, rejected(float(day), Rejected(b"%d" % day, "captcha", day * DAY_S)))
         assert pages["failures"][0] == day + 1
-    assert pages.may_be_asked(2.0 + 16.1 / 24)[0]
+    assert pages.may_be_requested(2.0 + 16.1 / 24)[0]
 
 
 def test_a_restart_does_not_shorten_the_interval_of_a_block_page() -> None:

@@ -7,7 +7,7 @@ from freshet.scheduler.queue.ready import AsideQuota
 
 def test_lists_that_tell_nothing_get_the_first_request_and_a_twentieth_of_all() -> None:
     quota, lists = AsideQuota(), 0
-    quota.untold = np.array([3, 7])
+    quota.silent_lists = np.array([3, 7])
     for _ in range(1_000):
         is_list = not quota.is_spent(1)
         lists += is_list
@@ -18,7 +18,7 @@ def test_lists_that_tell_nothing_get_the_first_request_and_a_twentieth_of_all() 
 
 def test_the_first_probe_of_a_host_is_free_although_a_list_was_asked() -> None:
     quota, probes = AsideQuota(), 0
-    quota.untold = np.array([7])
+    quota.silent_lists = np.array([7])
     quota.took(1, 7)
     assert quota.is_spent(1)
     for _ in range(1_000):

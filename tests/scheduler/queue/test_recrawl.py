@@ -278,7 +278,7 @@ async def test_a_list_that_has_told_nothing_waits_but_for_a_bound_of_its_interva
         agenda.budget = 100.0
         await agenda.open()
         agenda.pages["most"][0] = bound_days
-        agenda.quota.aside.untold = np.array([0])
+        agenda.quota.aside.silent_lists = np.array([0])
         for _ in range(3):
             agenda.quota.aside.took(1, 0)
         urls: list[str] = []
@@ -315,7 +315,7 @@ async def test_probes_and_lists_that_tell_nothing_share_a_twentieth(site: SmallS
     async with reading(site.path) as connection:
         agenda = RecrawlAgenda(connection, SiteClockRanker(100.0), Said(), Random(0))
         probes, aside = 0, agenda.quota.aside
-        aside.untold = np.array([3])
+        aside.silent_lists = np.array([3])
         for turn in range(2_000):
             if turn % 2 and not aside.is_spent(1):
                 aside.took(1, 3)

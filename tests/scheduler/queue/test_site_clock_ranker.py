@@ -274,7 +274,7 @@ def test_arrays_in_a_file_hold_what_is_written_when_the_system_takes_them_away()
         assert moved.dtype == array.dtype
         assert np.array_equal(moved, array)
         moved += 1.0
-        scratch.let_go()
+        scratch.release()
         assert np.array_equal(moved, array + 1.0) or moved is array
 
 
