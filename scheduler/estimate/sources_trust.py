@@ -303,8 +303,7 @@ class SiteTrust:
         """Learn a signal, with its ``claims`` in the order of the events.
 
         ``expected`` (n,) are the changes expected without claims. The credit of a signal is at most
-        two pages:
-        that much of an event that changes the whole site can be visited.
+        two pages, because only that much of an event on the whole site can be visited.
         """
         self.is_altered = True
         if batch.source not in self._places:

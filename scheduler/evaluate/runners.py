@@ -60,7 +60,7 @@ from freshet.scheduler.costs import changes_per_crawl
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.changes import ChangeProcess, members
 from freshet.scheduler.evaluate.crawl_costs import Crawls, RateLearner, gaps_of
-from freshet.scheduler.evaluate.serving import Batch, Progress, serve, silent, worthiest
+from freshet.scheduler.evaluate.serving import Batch, Progress, best_rows, serve, silent
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policy import (
     CrawlPlan,
@@ -226,7 +226,7 @@ class IndexedSources:
         if now >= self._until:
             self._until = now + self._stretch
             ahead = self._index(self._table, self._until)
-            self._candidates = worthiest(ahead, max(int(n * _CANDIDATES), _LEAST_CANDIDATES))
+            self._candidates = best_rows(ahead, max(int(n * _CANDIDATES), _LEAST_CANDIDATES))
         self._worth.fill(0.0)
         self._worth[self._candidates] = self._index(self._table.take(self._candidates), now)
         return self._worth

@@ -72,16 +72,16 @@ def serve(
     for now, moments in environment.batches(budget):
         environment.advance(now)
         value = environment.weighed(_refuse_nonsense(ranker.values(now)), now)
-        rows = worthiest(value, len(moments))
+        rows = best_rows(value, len(moments))
         if len(rows):
             ranker.learn(environment.visit(rows, moments[: len(rows)]))
         progress(float(moments[-1]) if len(moments) else now)
 
 
-def worthiest(value: Floats, count: int) -> Rows:
+def best_rows(value: Floats, count: int) -> Rows:
     """Return the rows of the ``count`` largest values above 0, the largest first, ties by row.
 
-    >>> worthiest(np.array([2.0, 0.0, 3.0, 3.0, 1.0]), 3).tolist()
+    >>> best_rows(np.array([2.0, 0.0, 3.0, 3.0, 1.0]), 3).tolist()
     [2, 3, 0]
     """
     if count == 1 and len(value):

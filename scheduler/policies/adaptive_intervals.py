@@ -5,9 +5,9 @@ result.
 
     I ← (1 − d)·I      if the source has changed since the last fetch
     I ← (1 + i)·I      if it has not; then, with a = fetch time − time of the last change:
-    I ← a              if a > I (synchronising: a source without a change for long is left alone) I
-    ← I clamped to [I_min, I_max] due = fetch time − s·a + I, which moves the fetches towards the
-    time of the change
+    I ← a              if a > I (synchronising: a source without a change for long is left alone)
+    I ← I clamped to [I_min, I_max]
+    due = fetch time − s·a + I, which moves the fetches towards the time of the change
 
 with a = 0 for a changed source, and for one with an unknown last change.
 

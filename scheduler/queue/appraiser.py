@@ -17,7 +17,7 @@ from freshet.scheduler.queue.learner import Learner
 from freshet.scheduler.queue.ready import DiscoveryQuota, EmptyQuota
 from freshet.scheduler.queue.sessions import Sessions, begin_sessions
 from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
-from freshet.scheduler.queue.valuer import Valuation, VisitValuer, worthiest
+from freshet.scheduler.queue.valuer import Valuation, VisitValuer, best_rows
 from freshet.scheduler.sources import Rows
 
 #: Factor that ranks non-favoured pages after all favoured ones, urgent pages included.
@@ -88,7 +88,7 @@ class Appraiser:
         left[sessions.closed[pages["host"]]] = 0.0
         if choice.favoured is not None:
             left[values.discovers != choice.favoured] *= _AFTER
-        chosen = worthiest(left, pages["host"], choice.free, choice.room)
+        chosen = best_rows(left, pages["host"], choice.free, choice.room)
         return Valuation(
             at=now,
             worth=values.value,

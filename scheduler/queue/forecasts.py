@@ -118,9 +118,7 @@ def sources(
 def price(paid: Sequence[float]) -> float | None:
     """Return the 10th percentile of the values of visits that were not forced; None without any.
 
-    A page is taken at its value at that moment, and half of the visits have less than the median
-    value:
-    so the price is lower than the median.
+    The median would overstate the price, because half of the visits are made at lower values.
     """
     free = [value for value in paid if value < _FORCED]
     return float(np.percentile(free, 10)) if free else None
@@ -137,9 +135,8 @@ def _mean(values: Floats, weight: Floats) -> float | None:
 
 
 # -- demand: visits a day of each page without limits of hosts --
-# An index policy visits a page when its
-# index W(τ) reaches the price λ, so once every T days, with W(T) = λ. At the price, all pages
-# together use up the budget R,
+# An index policy visits a page when its index W(τ) reaches the price λ, so once every T days, with
+# W(T) = λ. At the price, all pages together use up the budget R,
 #
 #     Σ_w 1/T_w(λ) + Σ_new [ μ · (waited + 1 day) ≥ λ ] = R,
 #
@@ -148,8 +145,9 @@ def _mean(values: Floats, weight: Floats) -> float | None:
 # them (log-linear, to a per cent); of many pages, every k-th is a sample for k pages of its host. A
 # rate policy supplies its own rates.
 #
-#     μ   importance           weight W   index of the policy  importance · days  by age τ since the
-#     last visit R   budget               visits a day        above 0
+#     μ   importance           weight
+#     W   index of the policy  importance · days  by age τ since the last visit
+#     R   budget               visits a day       above 0
 
 #: Days since the last visit at which indices are evaluated.
 _AGES: Final[Floats] = np.geomspace(1e-4, 1e4, 97)

@@ -7,7 +7,7 @@ first two factors are the limit of the harmonic and the binary index for a page 
 changed. The value of a captured page is reduced if its folder has been removed. Sites link to pages
 before they publish them: the value of a URL that was dead at its first request is multiplied by the
 share of such URLs of the host that led to content later. A sitemap lists pages and their changes:
-one that was never read has the value of ten pages. ;;
+one that was never read has the value of ten pages.
 """
 
 import re
@@ -145,18 +145,26 @@ def presumed_pace(url: str, depth: int) -> float:
 class PageTable:
     """Growing columns by name: ``table["host"]`` is (n,), written only by its owner.
 
-    ``host`` and ``area`` are integer codes; ``pace`` is from :func:`presumed_pace`; ``since`` is
-    the time at which the copy was last known to be right, or the page was found; ``asked`` the time
-    of the last request; ``absent`` the ``since`` from before its URL led to no content (inf: it
-    leads to content, or was never requested). There are at least ``least`` days between two visits,
-    and at most ``most`` if possible. ``gone`` and ``failures`` count in a row. ``taken`` pages are
-    being requested. No page is requested again before ``not_before``. An ``away`` page leads to
-    another one and has no copy. If it does so permanently, it is requested again after
-    ``recheck_days``, and then each time after the same period as before. ``half_life`` shows
-    whether it is an ephemeral source, as in :class:`~scheduler.queue.page_rules.PageRules`.
-    ``leads_to`` is the id of the page to which it redirects, −1 if unknown; ``for_good`` if
-    permanently. A page ``had`` content if there was a copy of it once. ``paid`` is the value of the
-    last visit when it was taken, 0 before.
+    Columns:
+        host, area: integer codes.
+        pace: from :func:`presumed_pace`.
+        since: the day on which the copy was last known to be right, or the page was found.
+        asked: the day of the last request.
+        absent: the ``since`` from before the URL led to no content; inf: it leads to content, or
+            was never requested.
+        least, most: minimum and maximum days between two visits.
+        gone, failures: numbers of consecutive visits that found it gone, or failed.
+        taken: whether it is being requested.
+        not_before: the day before which it is not requested again.
+        away: whether it leads to another page; then it has no copy. If permanently, it is requested
+            again after ``recheck_days``, and then each time after as long as the redirect has
+            lasted.
+        half_life: whether it is an ephemeral source, as in
+            :class:`~scheduler.queue.page_rules.PageRules`.
+        leads_to: id of the page to which it redirects, −1 if unknown.
+        for_good: whether that redirect is permanent.
+        had: whether there was ever a copy.
+        paid: the value of the last visit when it was taken, 0 before.
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
@@ -628,9 +636,9 @@ class _Page:
 
 
 # -- moved pages --
-# The history of the old URL is copied to the new one. After a redirect, it is known
-# that the target is the same page once the target was visited and its first copy was compared with
-# the old URL's copy.
+# The history of the old URL is copied to the new one. A redirect alone does not show that the
+# target is the same page. That is known once the target was visited, and its first copy was
+# compared with the old URL's copy.
 
 
 def arrived_by_move(pages: PageTable, visit: Visit) -> bool:

@@ -225,7 +225,7 @@ class RecrawlAgenda:
         """
         if not self._hooks.allows(now):
             due = self.queue.best(ready, favoured=self.quota.favoured, least=OVERDUE)
-        elif (due := self._worthiest(ready)) is None:
+        elif (due := self._best(ready)) is None:
             self._widen(now)
         if due is None:
             return None
@@ -241,7 +241,7 @@ class RecrawlAgenda:
         self.draws.took()
         return due
 
-    def _worthiest(self, ready: Collection[int]) -> DueUrl | None:
+    def _best(self, ready: Collection[int]) -> DueUrl | None:
         favoured, ids = self.quota.favoured, self.learner.hosts.ids
         unserved = [ids[code] for code in islice(self.sessions.unserved, _UNSERVED)]
         due = self.queue.best([each for each in unserved if each in ready], favoured=favoured)

@@ -19,11 +19,11 @@ for its robots.txt and one page, and for the same of hosts that were opened befo
 served. Consequence: if such pages rank before all others (:attr:`Sessions.unserved`), no robots.txt
 is fetched in vain: with one request a week, it would be too old for the next one.
 
-At the price, visits at the ages τ_i, with h(D_i τ_i) μ_i/D_i = λ, take nine tenths of the budget, Σ
-1/τ_i = 0.9 R.
+At the price, visits at the ages τ_i, with h(D_i τ_i) μ_i/D_i = λ, take nine tenths of the
+budget, Σ 1/τ_i = 0.9 R.
 
-    W   value of a visit   importance · days      D   changes a day    h(x) = x − 1 + e^{−x} μ
-    importance         R   requests a day
+    W   value of a visit   importance · days      D   changes a day    h(x) = x − 1 + e^{−x}
+    μ   importance         R   requests a day
 
 Reference: ours.
 """

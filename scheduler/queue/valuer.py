@@ -144,7 +144,7 @@ class VisitValuer:
         return np.bincount(self.pages["host"][pages], minlength=len(self.hosts))
 
 
-# -- choice of the worthiest pages, a few of each host -----------------------
+# -- choice of the best pages, a few per host --
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Valuation:
     targets: Ints
 
 
-def worthiest(value: Floats, host: Rows, free: Ints, room: int) -> Rows:
+def best_rows(value: Floats, host: Rows, free: Ints, room: int) -> Rows:
     """Return at most ``room`` rows with the largest ``value`` (n,) above 0, in descending order.
 
     At most ``free[h]`` rows (0, 1 or 2) are from host h, a code in ``host`` (n,). Ties are broken

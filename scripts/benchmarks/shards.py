@@ -28,7 +28,7 @@ from freshet.scheduler.evaluate import crawl_costs
 from freshet.scheduler.evaluate.changes import poisson
 from freshet.scheduler.evaluate.crawl_costs import Crawls
 from freshet.scheduler.evaluate.runners import RandomWorld
-from freshet.scheduler.evaluate.serving import worthiest
+from freshet.scheduler.evaluate.serving import best_rows
 from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.queue.ranker import Ranker
 from freshet.scheduler.queue.rankers import ranker_of
@@ -127,7 +127,7 @@ def _spend(part: Part, environment: RandomWorld, now: float) -> None:
     while done < count:
         size = min(_BATCH, count - done)
         at = now + _HOUR * (done + 0.5 + np.arange(size)) / count
-        rows = worthiest(part.ranker.values(float(at[0])), size)
+        rows = best_rows(part.ranker.values(float(at[0])), size)
         found = environment.visit(part.rows[rows], at[: len(rows)])
         part.ranker.learn(replace(found, row=rows))
         done += size

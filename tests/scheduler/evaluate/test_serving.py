@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.evaluate.serving import Batch, serve, worthiest
+from freshet.scheduler.evaluate.serving import Batch, best_rows, serve
 from freshet.scheduler.sources import Rows
 
 
@@ -68,4 +68,4 @@ def test_values_that_mean_nothing_are_refused(bad: float) -> None:
 def test_the_worthiest_are_those_of_a_whole_sort(values: list[float], count: int) -> None:
     some = [row for row in range(len(values)) if values[row] > 0]
     expected = sorted(some, key=lambda row: (-values[row], row))[:count]
-    assert worthiest(np.array(values), count).tolist() == expected
+    assert best_rows(np.array(values), count).tolist() == expected

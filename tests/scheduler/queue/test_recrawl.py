@@ -269,7 +269,7 @@ async def test_a_list_that_has_told_nothing_waits_but_for_a_bound_of_its_interva
         site.page(f"/{number}", checked_at=86_400.0)
         site.observe(number, 86_400.0, "new")
     monkeypatch.setattr(
-        SiteClockRanker, "polled", lambda _, told: np.array([] if told else [0], np.intp)
+        SiteClockRanker, "polled", lambda _, confirmed: np.array([] if confirmed else [0], np.intp)
     )
     async with reading(site.path) as connection:
         agenda = RecrawlAgenda(
