@@ -123,7 +123,7 @@ def _shaped(name: str, array: NDArray[np.generic], length: int | None) -> None:
     if array.ndim != 1:
         raise ValueError(f"{name}: has {array.ndim} dimensions; accepted is one column")
     if length is not None and len(array) != length:
-        raise ValueError(f"{name}: has {len(array)} rows; accepted are {length}, one a source")
+        raise ValueError(f"{name}: has {len(array)} rows; accepted are {length}, one per source")
 
 
 def _is_finite_and_non_negative(chunk: Floats) -> Bools:

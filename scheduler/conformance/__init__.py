@@ -71,7 +71,7 @@ def verdicts(
     if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
         raise TypeError(f"{policy!r} has none of the methods rates, index, next_interval")
     if optimal_for is not None and not isinstance(policy, RatePolicy):
-        raise TypeError("optimal_for: is for policies that have the method rates")
+        raise TypeError("optimal_for: is accepted only for policies with the method rates")
     return [
         _LawVerdict(law.__name__.replace("_", " "), _counter_example(law, policy, samples))
         for law, samples in _laws(policy, optimal_for, seed)
@@ -107,7 +107,7 @@ def _counter_example(
             for name, *sample in samples():
                 if wrong := law(policy, *sample):
                     return f"{name}: {wrong}"
-        except Exception as error:  # noqa: BLE001 - somebody else's code: its errors are the finding
+        except Exception as error:  # noqa: BLE001 - an error of a third-party policy is a result
             first_line = str(error).partition("\n")[0]
             return f"{type(error).__name__}: {first_line}"
     return None

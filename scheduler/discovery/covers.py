@@ -70,7 +70,7 @@ class RecrawlHistory:
 
     def __post_init__(self) -> None:
         if any(each.old > self.pages for each in self.recrawls):
-            raise ValueError("a recrawl knows more old pages than there are pages")
+            raise ValueError("a recrawl has more old pages than the history has pages")
 
     def of_living(self, alive: Bools) -> RecrawlHistory:
         """Return the history as if removed pages had never revealed any page."""

@@ -171,7 +171,7 @@ def _check(
     if not (isfinite(start) and isfinite(end) and start < end):
         raise ValueError(f"start, end: are {start} and {end}; accepted are days, the first earlier")
     if len(changes) != n:
-        raise ValueError(f"changes: are of {len(changes)} sources; accepted are {n}")
+        raise ValueError(f"changes: has {len(changes)} sources; accepted are {n}")
     at = arrays.finite("crawls.at", crawls.at)
     source = arrays.codes("crawls.source", crawls.source, len(at), n)
     refuse(table.last_crawl > start, "last_crawl", table.last_crawl, f"at most {start}")

@@ -494,7 +494,7 @@ def under_plan(world: World, plan: CrawlPlan, rng: Generator) -> tuple[SourceTab
 
 
 def round_robin(world: World, budget: float, rng: Generator) -> tuple[SourceTable, Floats]:
-    """Return day 0, as above, of a crawler that has always visited all sources in turn.
+    """Return day 0, as above, of a crawler that has always used a round-robin schedule.
 
     No copy is older than the history: a learner compares it with the result of the first crawl.
     """

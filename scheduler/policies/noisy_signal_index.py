@@ -93,7 +93,7 @@ _U: Floats = ((_X + 1) / 2) ** 2
 _DU: Floats = (_X + 1) / 2 * _W
 _DU_OVER_U: Floats = _DU / _U
 
-#: Signals that :func:`binary_worth` follows one by one.
+#: Signals that :func:`binary_value` follows one by one.
 _FOLLOWED = 64
 #: −ln(1 − q) at q = 1: e to minus this is the smallest float.
 _CERTAIN = 745.0
@@ -130,7 +130,7 @@ def exact_harmonic_value(recall: Floats, precision: Floats, level: Floats) -> Fl
     the levels that occur: the fast form is derived from it and tested against it.
 
     >>> one = np.ones(1)  # every change is told of, and every signal true: W(H(3)) is 3
-    >>> harmonic_worth(one, one, one * (1 + 1 / 2 + 1 / 3)).round(9).tolist()
+    >>> exact_harmonic_value(one, one, one * (1 + 1 / 2 + 1 / 3)).round(9).tolist()
     [3.0]
     """
     value = np.zeros(len(level))
@@ -242,7 +242,7 @@ def _per_drift(amount: Floats, a: Floats) -> Floats:
 #
 # The harmonic value of a source with noisy signals, fast.
 #
-# :func:`harmonic_worth` is the equation; the code below evaluates it in about two microseconds.
+# :func:`exact_harmonic_value` is the equation; the code below evaluates it in about two microseconds.
 # Model, rule and units are explained there. Let x = Ein⁻¹(L) be the effective age: the age at which
 # a source without signals (r = 0) has the level L.
 #
@@ -288,7 +288,7 @@ def harmonic_value(recall: Floats, precision: Floats, elapsed: Floats, signals: 
     ``recall`` and ``precision`` are above 0 and at most 1. About 2.5 µs a row.
 
     >>> half = np.array([0.5])  # all changes are announced, every other signal is false
-    >>> worth(half * 2, half, half, np.array([1])).tolist()  # a gap of q for 1/g days
+    >>> harmonic_value(half * 2, half, half, np.array([1])).tolist()  # a gap of q for 1/g days
     [0.25]
     """
     x = _effective_age(recall, precision, elapsed, signals)

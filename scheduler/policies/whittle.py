@@ -221,7 +221,7 @@ def _together(*columns: Floats) -> tuple[Floats, ...]:
         return np.broadcast_arrays(*columns)
     except ValueError as error:
         lengths = ", ".join(str(len(column)) for column in columns if column.ndim)
-        raise ValueError(f"columns: have {lengths} rows; accepted is one a source") from error
+        raise ValueError(f"columns: have {lengths} rows; accepted is one per source") from error
 
 
 def _result(values: Floats) -> Floats:

@@ -27,8 +27,8 @@ from freshet.storage.queries import link_columns
 from freshet.storage.records import Churn
 
 # -- churn: pages with a high turnover of links, and their rates --
-# A *source* is a page that repeatedly
-# shows links to new pages while old ones drop off: a front page, a list of the newest, a feed.
+# A *source* is a page that repeatedly shows links to new pages while old ones drop off: a front
+# page, a list of the newest, a feed.
 # :mod:`scheduler.ephemeral.sources` learns the rate of its items; if no link of a visit remains at
 # the next one, more items may have appeared in between. A source counts as *churning* if
 #
@@ -36,7 +36,7 @@ from freshet.storage.records import Churn
 #     items      links that appeared at all visits                                      at least 8
 #     dropped    links that dropped off, per link that appeared                         at least 1/2
 #     largest    largest share of the items that appeared at one visit                  at most 1/2
-#     rate       items a day at least                                                  1
+#     rate       items a day                                                            at least 1
 #
 # A page that is rewritten shows many links at once; an archive keeps its links; a list with other
 # links at each visit keeps none; and links drawn from known pages are not new. All counts decay

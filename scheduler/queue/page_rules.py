@@ -48,7 +48,7 @@ class DiscoveryTerms:
         half_life: days in which an item loses half of its value, if the page rules set no other.
         learnt: the half-lives and values of items that were learnt from clicks, for sources without
             a set half-life.
-        recognise: whether pages with a high turnover of links are taken for sources without being
+        recognise: whether pages with a high turnover of links count as sources without being
             declared.
         by_delay: whether a visit to a host with a longer delay costs proportionally more.
         least, most: limits of the share of visits for discovery, 0 to 1.

@@ -37,7 +37,7 @@ class VisitValues:
         value: (n,), the total value.
         new: (n,), the value of the pages that a visit reveals.
         discovers: (n,), whether most of the value is for pages that are not captured yet.
-        sources: the rows of the pages that are taken for ephemeral sources, ascending.
+        sources: the rows of the ephemeral sources, declared or recognised, ascending.
         arrivals: the new items a day at each of the sources.
         urgent: the rows of the items to fetch at once.
         revealing: the new pages that visits are expected to reveal.
@@ -157,7 +157,7 @@ class Valuation:
         discovers: (n,), whether most of the value is for pages that are not captured yet.
         chosen: the rows to load into the ready queue, the highest value first.
         has_all: whether these are all pages that may be requested now.
-        sources: the rows of the pages that are taken for ephemeral sources, ascending.
+        sources: the rows of the ephemeral sources, declared or recognised, ascending.
         arrivals: the new items a day at each of the sources.
         urgent: the rows of the items to fetch at once.
         reveals: (n,), the expected number of new pages that a visit to each page reveals.

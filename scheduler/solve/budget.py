@@ -148,8 +148,8 @@ def root_step(now: PricedSpending, _before: PricedSpending | None, budget: Float
 def out_of_range() -> ValueError:
     """Return the error for products or quotients beyond the floating-point numbers."""
     return ValueError(
-        "importance, change_rate: some are too large or too small to be computed with, beside "
-        "each other, the budget and the capacities; accepted are surely 1e-12 to 1e12"
+        "importance, change_rate: some are too large or too small, compared with each other, "
+        "the budget or the capacities; values from 1e-12 to 1e12 are always accepted"
     )
 
 

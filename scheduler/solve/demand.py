@@ -348,7 +348,7 @@ def _end(
         if not wrong.any():
             return price, height
         price = np.where(wrong, price + stride, price)
-    raise ValueError("importance, change_rate: too large or too small to be computed with")
+    raise ValueError("importance, change_rate: some are too large or too small")
 
 
 def _height(spend: Callable[[Floats], Floats], budget: Floats, price: Floats) -> Floats:

@@ -40,7 +40,7 @@ def test_a_column_of_floats_is_not_copied() -> None:
     ("values", "message"),
     [
         ([[1.0]], "rate: has 2 dimensions; accepted is one column"),
-        ([1.0], "rate: has 1 rows; accepted are 2, one a source"),
+        ([1.0], "rate: has 1 rows; accepted are 2, one per source"),
         (["a", "b"], "rate: holds something that is not a number"),
         ([None, object()], "rate: holds something that is not a number"),
     ],

@@ -314,7 +314,7 @@ def test_an_error_and_a_warning_of_the_policy_are_findings() -> None:
 def test_what_is_no_policy_or_cannot_be_optimal_is_refused() -> None:
     with pytest.raises(TypeError, match="has none of the methods rates, index, next_interval"):
         verify(object())  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="optimal_for: is for policies that have the method rates"):
+    with pytest.raises(TypeError, match="optimal_for: is accepted only for policies with"):
         verify(Worth(grown), optimal_for="harmonic")
 
 

@@ -140,7 +140,7 @@ def test_magnitudes_from_1e_minus_12_to_1e12_are_solved_exactly(seed: int, scale
 def test_what_cannot_be_solved_is_told_in_one_sentence() -> None:
     with pytest.raises(ValueError, match="importance, change_rate: some are too large") as caught:
         solve([1e300, 1.0], [1e300, 1.0], 1.0)
-    assert "accepted are surely 1e-12 to 1e12" in str(caught.value)
+    assert "values from 1e-12 to 1e12 are always accepted" in str(caught.value)
 
 
 def test_nothing_to_crawl_leaves_the_budget_over() -> None:
