@@ -129,7 +129,7 @@ def exact_harmonic_value(recall: Floats, precision: Floats, level: Floats) -> Fl
     error 1e-9 for levels from 1e-3 (below, it grows by cancellation, 1e-16/L). About 30 µs a row at
     the levels that occur: the fast form is derived from it and tested against it.
 
-    >>> one = np.ones(1)  # every change is told of, and every signal true: W(H(3)) is 3
+    >>> one = np.ones(1)  # every change is announced, every signal true: W(H(3)) is 3
     >>> exact_harmonic_value(one, one, one * (1 + 1 / 2 + 1 / 3)).round(9).tolist()
     [3.0]
     """
@@ -242,7 +242,7 @@ def _per_drift(amount: Floats, a: Floats) -> Floats:
 #
 # The harmonic value of a source with noisy signals, fast.
 #
-# :func:`exact_harmonic_value` is the equation; the code below evaluates it in about two microseconds.
+# :func:`exact_harmonic_value` is the equation; the code below evaluates it in about 2 µs.
 # Model, rule and units are explained there. Let x = Ein⁻¹(L) be the effective age: the age at which
 # a source without signals (r = 0) has the level L.
 #

@@ -41,7 +41,7 @@ def test_a_site_without_a_history_gives_nothing() -> None:
 
 
 def test_a_past_that_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="more old pages than there are"):
+    with pytest.raises(ValueError, match="more old pages than the history"):
         RecrawlHistory(1, past().recrawls)
 
 
