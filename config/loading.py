@@ -114,7 +114,7 @@ class SettingsSource:
         return load(self.config, given)
 
 
-def recorded(said: Mapping[str, object]) -> Settings:
+def recorded(stored: Mapping[str, object]) -> Settings:
     """Return the settings that a run recorded, possibly with other extensions than now.
 
     Raises:
@@ -122,11 +122,11 @@ def recorded(said: Mapping[str, object]) -> Settings:
     """
     model = settings_model()
     defaults = tomllib.loads(defaults_text())
-    said = {name: _with_new_names(name, table) for name, table in said.items()}
+    stored = {name: _with_new_names(name, table) for name, table in stored.items()}
     added = {
         name: defaults[name] for name in model.model_fields if name not in Settings.model_fields
     }
-    known = {name: table for name, table in said.items() if name in model.model_fields}
+    known = {name: table for name, table in stored.items() if name in model.model_fields}
     return model.model_validate({**added, **known})
 
 

@@ -527,9 +527,9 @@ class SiteSettings(SettingsGroup):
     @check("least_days", "most_days")
     @classmethod
     def _is_of_the_interval(cls, value: float | None, info: ValidationInfo) -> float | None:
-        if (said := info.data.get("every")) is None:
+        if (every := info.data.get("every")) is None:
             return value
-        days = interval_days(said)
+        days = interval_days(every)
         if value not in (None, days):
             raise ValueError("input should be left out if every is given")
         return days

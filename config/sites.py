@@ -53,7 +53,7 @@ def _starred(match: str) -> str:
 class _Table:
     """A table with its parsed match; ``nearness`` orders tables by how specific they are."""
 
-    said: SiteSettings
+    settings: SiteSettings
     scheme: str | None
     port: str | None
     path: re.Pattern[str] | None
@@ -67,15 +67,16 @@ class Sites:
         self._hosts = defaultdict[str, list[_Table]](list)
         self._domains = defaultdict[str, list[_Table]](list)
         self._count = len(tables)
-        for number, said in enumerate(tables):
-            found = _MATCH.fullmatch(said.match)
+        for number, settings in enumerate(tables):
+            found = _MATCH.fullmatch(settings.match)
             assert found is not None  # noqa: S101 - the settings were checked
             host, path = _bare(found["host"]), found["path"]
             # A host is more specific than any domain.
             labels = host.count(".") + 1 if host else 0
             near = labels if found["domain"] or not host else 1_000
             table = _Table(
-                said, found["scheme"], found["port"], re.compile(_starred(path)) if path else None,
+                settings, found["scheme"], found["port"],
+                re.compile(_starred(path)) if path else None,
                 (near, len((path or "").replace("*", "")), -number),
             )  # fmt: skip
             (self._domains if found["domain"] or not host else self._hosts)[host].append(table)
@@ -98,7 +99,7 @@ class Sites:
             and (table.path is None or table.path.fullmatch(path))
         ]
         found.sort(key=lambda table: table.nearness, reverse=True)
-        return [table.said for table in found]
+        return [table.settings for table in found]
 
     def _at(self, host: str) -> Iterator[_Table]:
         yield from self._hosts.get(host, ())

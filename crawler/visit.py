@@ -510,7 +510,7 @@ class Recorder:
         noindex = self._noindex(result, verdict) if is_page else None
         preferences = self._preferences(due, result, content, verdict) if is_page else None
         seen = _restated(seen, preferences)
-        self._heed(due, result, seen)
+        self._pause_host(due, result, seen)
         return Visit(
             due=due,
             observation=seen,
@@ -567,7 +567,7 @@ class Recorder:
             return None
         return self.listings.more(content.entries.more, due, self.clock.now)
 
-    def _heed(self, due: DueUrl, result: FetchResult, seen: Observation) -> None:
+    def _pause_host(self, due: DueUrl, result: FetchResult, seen: Observation) -> None:
         """Pause a host whose page turned the crawler away."""
         if seen.reason in _TURNED_AWAY and result.outcome == "fetched":
             queue, now = self.frontier.host_state(due.host_id).queue, self.clock.now()
@@ -612,8 +612,8 @@ class Recorder:
         """Return whether headers of content forbid indexing, or None; a 304 may omit them."""
         if verdict.kind not in _CONTENT:
             return None
-        said = _header_directives(result, self.agent_token).noindex
-        return said if said or result.outcome == "fetched" else None
+        noindex = _header_directives(result, self.agent_token).noindex
+        return noindex if noindex or result.outcome == "fetched" else None
 
     def _preferences(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
@@ -817,8 +817,8 @@ def absence(result: FetchResult, *, had_text: bool, is_sitemap: bool = False) ->
     if is_sitemap or format_of(content_type).is_binary:
         return None
     if is_binary(result.body, content_type):
-        said = f"labelled {content_type[:100]}" if content_type else "without a label"
-        return Verdict("failed", reason="binary", detail=f"the response is no text, though {said}")
+        label = f"labelled {content_type[:100]}" if content_type else "without a label"
+        return Verdict("failed", reason="binary", detail=f"the response is no text, though {label}")
     return None
 
 
@@ -838,8 +838,8 @@ def _refresh(due: DueUrl, result: FetchResult) -> RedirectTarget | None:
     """Return the target of a ``Refresh`` header, which browsers treat like a meta refresh."""
     if due.role != "page" or result.header("Refresh") is None:
         return None
-    said = first_header(result.headers, b"refresh")
-    refresh = None if said is None else refresh_of(with_octets(said), due.fetch_url)
+    header = first_header(result.headers, b"refresh")
+    refresh = None if header is None else refresh_of(with_octets(header), due.fetch_url)
     if refresh is None or not _leads_away(due, refresh):
         return None
     return _leading(result, refresh[1], "refresh")

@@ -234,8 +234,8 @@ _RULES: Final = (
         "AND (run_id < (SELECT max(id) FROM crawl_run) OR run_id IN (SELECT run_id FROM outlook))",
         "DELETE FROM observation WHERE id IN (SELECT a FROM {})",
     ),
-    _links("link", "dst_id", "links that went"),
-    _links("offsite_link", "url", "links that went, off site"),
+    _links("link", "dst_id", "removed links"),
+    _links("offsite_link", "url", "removed links, off site"),
     _Rule(
         "alerts sent",
         "alert",
@@ -252,7 +252,7 @@ _RULES: Final = (
         "DELETE FROM alert_message WHERE id IN (SELECT a FROM {})",
     ),
     _Rule(
-        "deletions told",
+        "reported deletions",
         "change",
         f"SELECT seq, NULL, {2 * _ROW_BYTES} FROM change "
         "WHERE version_id IS NULL AND at < :deletion",

@@ -12,7 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.service.metrics import SAYS, Metrics
+from freshet.crawler.service.metrics import DOCUMENTATION, Metrics
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "scripts/deploy"
@@ -21,7 +21,9 @@ DEPLOY = ROOT / "scripts/deploy"
 def metric_names() -> set[str]:
     """All series that a scrape can hold."""
     metrics = Metrics("1")
-    metrics.stand(lambda: dict.fromkeys([*SAYS["counters"], *SAYS["gauges"]], 1.0))
+    metrics.stand(
+        lambda: dict.fromkeys([*DOCUMENTATION["counters"], *DOCUMENTATION["gauges"]], 1.0)
+    )
     names = set()
     for family in metrics.registry.collect():
         suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}

@@ -61,7 +61,7 @@ def write_all() -> None:
 def run() -> None:
     """Run the command; an interruption or a closed pipe gives no traceback."""
     # Typer wraps the hook that it finds, so this must precede its import.
-    sys.excepthook = _tell
+    sys.excepthook = _print_traceback
     _open_standard_files()
     write_all()
     # On a full non-blocking pipe, Python would silently lose the rest of a text.
@@ -82,7 +82,7 @@ def run() -> None:
     except OSError as error:
         if error.errno is None:
             raise
-        _tell_broken_output(error)
+        _report_broken_output(error)
         sys.exit(1)
 
 
@@ -105,14 +105,16 @@ def _run_verb() -> None:
         sys.stdout.flush()
 
 
-def _tell_broken_output(error: OSError) -> None:
+def _report_broken_output(error: OSError) -> None:
     """Print why output could not be written, unless its reader has closed the pipe."""
     if not isinstance(error, BrokenPipeError):
         sys.stderr.write(f"freshet: {error.filename or 'output'}: {error.strerror or error}\n")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+def _print_traceback(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
     """Print the traceback of an uncaught error, without the secrets in it."""
     from traceback import format_exception  # noqa: PLC0415 - hardly ever needed
 

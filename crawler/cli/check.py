@@ -77,7 +77,7 @@ from freshet.storage.tables import hosts
 # -- checking ----------------------------------------------------------------
 _REDIRECTS = 5
 _NO_CONTENT: Final = "failed: a crawl would store no version, because this is not content"
-_RUNGS = {
+_STAGES = {
     "text": "the main text is the same; only the page's frame changed",
     "volatile": "only blocks that differ at every visit have changed",
     "frame": "only blocks of the site's template have changed",
@@ -123,8 +123,8 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
             await require_readable(connection, db)
             settings = await with_kept(settings, connection)
     if keys:
-        said = Sites(settings.sites).at(urls[0]).model_copy(update={**keys, "match": "/*"})
-        settings = settings.model_copy(update={"sites": (said,)})
+        tried = Sites(settings.sites).at(urls[0]).model_copy(update={**keys, "match": "/*"})
+        settings = settings.model_copy(update={"sites": (tried,)})
     sites = Sites(settings.sites)
     async with AsyncExitStack() as stack:
         parser, network, fetcher = looking(settings, stack)
@@ -203,9 +203,9 @@ def looking(settings: Settings, closed_by: AsyncExitStack) -> tuple[Parser, Netw
 
 def _table(table: SiteSettings) -> CheckStep:
     """Return a step with the keys of a [[sites]] table that matches; secrets are masked."""
-    said = table.model_dump(mode="json", exclude={"match"}, exclude_none=True)
+    values = table.model_dump(mode="json", exclude={"match"}, exclude_none=True)
     return CheckStep(
-        "[[sites]]", table.match, ", ".join(f"{k} = {toml_value(v)}" for k, v in said.items())
+        "[[sites]]", table.match, ", ".join(f"{k} = {toml_value(v)}" for k, v in values.items())
     )
 
 
@@ -415,7 +415,7 @@ async def _compared(
             return f"not compared: {verdict.detail}"
         answer = "equal" if digests.text == new.text_digest else "differs"
         found.steps.append(CheckStep("text", answer, f"{new.shingle_count:,} shingles of 4 words"))
-        found.steps.extend(_rung(verdict))
+        found.steps.extend(_stage_step(verdict))
         kinds = ChangeKinds(parser, past, counts_at(settings)(due.url))
         verdict = await kinds.judge(due, result, verdict)
         return _concluded(found, verdict)
@@ -427,14 +427,14 @@ def _concluded(found: Check, verdict: Verdict) -> str:
     if verdict.kinds:
         found.steps.append(CheckStep("document", "differs", ", ".join(verdict.kinds)))
         kind = kind if kind == "changed" else REFRESHED
-    why = None if verdict.rung is None else _RUNGS.get(verdict.rung)
+    why = None if verdict.rung is None else _STAGES.get(verdict.rung)
     return f"{kind}: {why}" if why else kind
 
 
-def _rung(verdict: Verdict) -> list[CheckStep]:
+def _stage_step(verdict: Verdict) -> list[CheckStep]:
     if verdict.rung is None or verdict.rung == "text":
         return []
-    parts = [_RUNGS[verdict.rung], *filter(None, [verdict.detail])]
+    parts = [_STAGES[verdict.rung], *filter(None, [verdict.detail])]
     if told := blocks(verdict.blocks_added, verdict.blocks_removed):
         parts.append(told)
     if verdict.resemblance is not None:

@@ -11,7 +11,7 @@ import typer
 from freshet.config import ConfigError
 from freshet.config.loading import Origins, users_file
 from freshet.config.settings import Settings, contact
-from freshet.crawler.cli.options import host_to_tell
+from freshet.crawler.cli.options import host_needing_contact
 from freshet.crawler.cli.verbs import TYPED
 from freshet.crawler.run import terminal
 from freshet.crawler.run.terminal import fail, say
@@ -28,7 +28,7 @@ def with_contact(
     context: typer.Context,
 ) -> Settings:
     """Return the settings with a contact, if these seeds or those of the store ``db`` need one."""
-    host = host_to_tell(settings, db, seeds)
+    host = host_needing_contact(settings, db, seeds)
     return settings if host is None else asked(settings, origins, host, context)
 
 

@@ -246,7 +246,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     )
     settings = options.overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
     seeds = options.given_seeds(sites or [], sites_file, strict=strict)
-    if (host := options.host_to_tell(settings, db, seeds)) is not None:
+    if (host := options.host_needing_contact(settings, db, seeds)) is not None:
         from freshet.crawler.cli.contact import asked  # noqa: PLC0415 - few need it
 
         settings = asked(settings, origins, host, context)

@@ -12,7 +12,7 @@ import typer
 
 from freshet.crawler.cli import options
 from freshet.crawler.cli.crawl import print_outcomes, print_seeds
-from freshet.crawler.cli.status import print_standing
+from freshet.crawler.cli.status import print_daemon_status
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.run import terminal
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
@@ -127,7 +127,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     settings, origins = options.read_settings(config, given)
     settings = options.overruled(settings, scope=scope, delay_s=delay)
     seeds = options.given_seeds(sites or [], sites_file, strict=strict)
-    if (host := options.host_to_tell(settings, db, seeds)) is not None:
+    if (host := options.host_needing_contact(settings, db, seeds)) is not None:
         from freshet.crawler.cli.contact import asked  # noqa: PLC0415 - few need it
 
         settings = asked(settings, origins, host, context)
@@ -188,7 +188,7 @@ def _print(report: CrawlReport, db: Path) -> None:
     now = time.time()
     print_outcomes(report)
     if not is_folder(db) and (standing := terminal.run(read_status(db, now))) is not None:
-        print_standing(standing, now)
+        print_daemon_status(standing, now)
     print_seeds(report)
     why = "limit reached" if report.ending == "limit" else "interrupted"
     took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
@@ -271,7 +271,7 @@ def reloaded(db: Path) -> str:
 
 
 def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
-    """Let the running daemon read its settings and sites again.
+    """Make the running daemon read its settings and sites again.
 
     The daemon applies all changes, or reports why it cannot and keeps the old settings. The options
     of its command line stay in force. It does so after the requests under way, and this command

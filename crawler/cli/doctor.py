@@ -170,7 +170,7 @@ def disk(db: Path) -> _CheckResult:
     if free < _NO_SPACE:
         return _CheckResult("disk", "problem", words, "a crawl would stop soon; free some space")
     if free < max(_LITTLE_SPACE, store // 10):
-        return _CheckResult("disk", "warning", words, "that is little for a store that grows")
+        return _CheckResult("disk", "warning", words, "a growing store may need more")
     return _CheckResult("disk", "fine", words)
 
 
@@ -180,7 +180,7 @@ def clock(now: float, newest_at: float | None) -> _CheckResult:
         return _CheckResult("clock", "problem", "it is before 2026", "set the clock")
     if newest_at is None:
         return _CheckResult("clock", "fine", "no observation to compare it with")
-    words = f"the newest observation is of {relative(newest_at, now)}"
+    words = f"newest observation: {relative(newest_at, now)}"
     if newest_at > now + _CLOCK_SLACK_S:
         advice = "the clock was set back, or was wrong then; set it"
         return _CheckResult("clock", "problem", words, advice)
@@ -199,7 +199,7 @@ async def _dns(settings: Settings, hosts: Iterable[str]) -> list[_CheckResult]:
     """Check that some names of the site list resolve."""
     names = [host for host in hosts if not _is_local(host)][:_NAMES]
     if not names:
-        return [_CheckResult("DNS", "fine", "no name of the site list needs it")]
+        return [_CheckResult("DNS", "fine", "no host of the site list needs it")]
     network = Network(settings, SteadyClock())
     try:
         return [await _lookup(network, name) for name in names]

@@ -20,7 +20,7 @@ from freshet.storage.maintenance import DeletedRows, Retention, Space
 from freshet.storage.tables import observations
 
 #: A smaller free share of the file is not returned: new data will use the space.
-_WORTH: Final = 0.1
+_VACUUM_FROM: Final = 0.1
 
 
 #: Deleted rows, and the file's space before and after; None if nothing was deleted.
@@ -102,8 +102,8 @@ async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
         rows = await maintenance.prune(database, keep, time.time(), whole=True)
         await database.write(observations.drop_unused)
         after = await maintenance.space(database)
-        worth = after.free_bytes >= _WORTH * after.size_bytes
-        if vacuum or (vacuum is None and worth and after.free_bytes):
+        is_large = after.free_bytes >= _VACUUM_FROM * after.size_bytes
+        if vacuum or (vacuum is None and is_large and after.free_bytes):
             await maintenance.compact(database)
             after = await maintenance.space(database)
         return rows, before, after
@@ -138,11 +138,11 @@ def _kept(store: StoreSettings) -> dict[str, str]:
         if store.sketches_per_page
         else "all",
         "failures": _age(store.failure_age_days),
-        "links that went": links,
-        "links that went, off site": links,
+        "removed links": links,
+        "removed links, off site": links,
         "alerts sent": alerts,
         "messages sent": alerts,
-        "deletions told": _age(store.deletion_age_days),
+        "reported deletions": _age(store.deletion_age_days),
     }
 
 

@@ -48,7 +48,7 @@ from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import page
 from freshet.storage.queries.page import KnownUrl, OtherName, PastObservation
 
-HEADER = ("time", "kind", "version", "rung", "HTTP", "resemblance", "blocks", "size", "reason")
+HEADER = ("time", "kind", "version", "stage", "HTTP", "resemblance", "blocks", "size", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def history_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """List every visit to a page and what it found, newest first.
 
-    Each line has the result (kind), the detection stage that decided it (rung), and the similarity
+    Each line has the result (kind), the detection stage that decided it, and the similarity
     of the main text to the previous version (0 to 1). With --all, "refreshed" is a page with only
     such differences as change.counts excludes; the reason names them.
     --numbers lists the versions instead, oldest first, with a number for each: the price in the

@@ -67,8 +67,12 @@ ConfigFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
-Page = Annotated[str, typer.Argument(metavar="URL", help="The page; https, then http is tried.")]
-AnyUrl = Annotated[str, typer.Argument(metavar="URL", help="Any URL; https, then http is tried.")]
+Page = Annotated[
+    str, typer.Argument(metavar="URL", help="The page; without a scheme, https then http is tried.")
+]
+AnyUrl = Annotated[
+    str, typer.Argument(metavar="URL", help="Any URL; without a scheme, https then http is tried.")
+]
 
 
 def _show_all(context: typer.Context, value: bool) -> None:
@@ -99,7 +103,9 @@ Logs = Annotated[
 #: Options of both `crawl` and `daemon`.
 Sites = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SITE…", help="Hosts or URLs; https, then http is tried."),
+    typer.Argument(
+        metavar="SITE…", help="Hosts or URLs; without a scheme, https then http is tried."
+    ),
 ]
 Scope = Annotated[
     str | None,
@@ -348,7 +354,7 @@ def _site_list(file: str) -> SiteList:
     return read_sites(data, file)
 
 
-def _tell_problems(name: str, site_list: SiteList, *, strict: bool) -> None:
+def _report_problems(name: str, site_list: SiteList, *, strict: bool) -> None:
     """Report skipped lines of a list, or arguments; with ``strict``, exit at the first one."""
     for problem in site_list.problems:
         place = f"{name}:{problem.line}" if name else problem.text
@@ -366,7 +372,7 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
     if file is not None:
         lists[file] = _site_list(file)
     for name, site_list in lists.items():
-        _tell_problems(name, site_list, strict=strict)
+        _report_problems(name, site_list, strict=strict)
     found = [seed for site_list in lists.values() for seed in site_list.seeds]
     if (arguments or file is not None) and not found:
         fail("the site list has no usable line; write one host or URL a line", 2)
@@ -436,7 +442,9 @@ def since(text: str, now: float) -> float:
 # -- a contact ---------------------------------------------------------------
 
 
-def host_to_tell(settings: "Settings", db: Path | None, seeds: Sequence[StoredSeed]) -> str | None:
+def host_needing_contact(
+    settings: "Settings", db: Path | None, seeds: Sequence[StoredSeed]
+) -> str | None:
     """Return a public host of these seeds, or of the store ``db``, that needs a contact.
 
     Return None if there is no such host, or if the settings have a contact.

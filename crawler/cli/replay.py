@@ -73,10 +73,10 @@ def show(reports: list[CrawlReport], counts: ReplayCounts, losses: Losses, *, js
         return
     header = ("run", "pages", "new", "changed", "unchanged", "gone", "refused", "errors")
     show_list("Replayed runs", header, [attrgetter(*header)(it) for it in reports])
-    tell_losses(losses)
+    print_losses(losses)
 
 
-def tell_losses(losses: Losses) -> None:
+def print_losses(losses: Losses) -> None:
     """Print what a replay could not read."""
     for line in losses.lines():
         err.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -160,7 +160,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             if not any((policy, budgets, plots, parquet)):
                 show(reports, counts, losses, json=json)
                 return
-            tell_losses(losses)
+            print_losses(losses)
             store = db
         elif not is_store(store):
             fail("archives are replayed into a new store; name it with --db FILE", 2)

@@ -24,7 +24,7 @@ from freshet.storage.tables.claims import ClaimSource
 from freshet.storage.tables.hosts import HostSignals
 
 HEADER: Final = (
-    "source", "believed", "right", "finds", "late", "pages", "claims", "odd", "asked", "last"
+    "source", "trust", "right", "finds", "late", "pages", "signals", "odd", "polled", "last"
 )  # fmt: skip
 _HEADERS: Final = ("host", "clock", "Last-Modified", "ETag")
 _DAY_S: Final = 86_400.0
@@ -153,7 +153,7 @@ def _header_row(it: HostSignals) -> Sequence[str | None]:
     return (
         it.origin,
         skew,
-        f"{it.modified_past / modified:.0%} not the time of the answer" if modified else None,
+        f"{it.modified_past / modified:.0%} older than the response" if modified else None,
         _etag(it, visits) if visits else None,
     )
 

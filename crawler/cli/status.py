@@ -39,7 +39,7 @@ from freshet.storage.tables.runs import CrawlRun, RunState
 if TYPE_CHECKING:
     from freshet.crawler.run.daemon_status import BudgetUse, DaemonStatus
 
-# -- standing view: the status of a daemon on one screen ---------------------
+# -- the status of a daemon on one screen ------------------------------------
 
 _DAY_S = 86_400.0
 _CLASSES = ("daily or more", "weekly", "monthly", "yearly", "less often")
@@ -90,7 +90,7 @@ def _of_freshness(it: DaemonStatus) -> dict[str, str | None]:
 def _of_price(outlook: Outlook, shards: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
     """Return the lines about the price of a visit over all shards, and about site rhythms."""
     clocks = f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
-    found: dict[str, str | None] = {"price": None, "clocks": clocks if outlook.clocked else None}
+    found: dict[str, str | None] = {"price": None, "rhythms": clocks if outlook.clocked else None}
     if outlook.price is not None:
         prices = [each["price"] for each in shards if each.get("price") is not None]
         prices = prices or [outlook.price]
@@ -107,7 +107,9 @@ def _of_next(it: DaemonStatus, now: float) -> dict[str, str | None]:
     return {"next": f"{it.next_url} at {clock_time(at)}"}
 
 
-def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, Any]] = ()) -> None:
+def print_daemon_status(
+    it: DaemonStatus, now: float, shards: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """Print budget, freshness, change rates, hosts at their cap, and the next visit.
 
     With ``shards`` the status is their sum, and they are listed.
@@ -234,7 +236,7 @@ def _print(status: StoreStatus, shards: Sequence[Mapping[str, Any]]) -> None:
     of = f", {counted(len(shards), 'shard')}" if shards else ""
     show_line(f"{status.db} ({size(status.file_bytes)}{of})", "bold")
     if status.daemon is not None:
-        print_standing(status.daemon, status.at, shards)
+        print_daemon_status(status.daemon, status.at, shards)
     else:
         _print_shards(shards)
     _print_run(status)

@@ -39,7 +39,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Plan": {"replay": "Fill a store from archives, or compare policies on its past."},
     "Maintain": {
         "config": "Show the settings.",
-        "reload": "Let the running daemon read its settings and sites again.",
+        "reload": "Make the running daemon read its settings and sites again.",
         "backup": "Copy the store, even while it is written; check the copy.",
         "restore": "Restore a backup to --db, after checking it.",
         "gc": "Delete what the settings in [store] do not keep.",

@@ -477,18 +477,18 @@ _HOLD_S: Mapping[str, float] = {
     "dns": 5.0,
     "timeout_connect": 5.0,
 }
-_SURELY_OURS = frozenset({"stale", "no_descriptors"})
+_SURELY_LOCAL = frozenset({"stale", "no_descriptors"})
 _NO_WAY = frozenset({"no_resolver", "no_network"})
 #: These are failures of the host, unless several hosts in a row have them.
-_SELDOM_OURS = frozenset({"dns", "timeout_connect"})
+_RARELY_LOCAL = frozenset({"dns", "timeout_connect"})
 _HOSTS_IN_A_ROW = 3
 #: Reasons of requests that end without a route to a server (the first two after sending), and
 #: statuses of gateways and proxies without one.
 _SENT = frozenset({"hung_up", "timeout_headers"})
-_SILENT = _SENT | _NO_WAY | _SELDOM_OURS | {"connect", "tls", "not_tls", "no_such_host"}
+_SILENT = _SENT | _NO_WAY | _RARELY_LOCAL | {"connect", "tls", "not_tls", "no_such_host"}
 _NO_GATEWAY = frozenset({502, 503, 504, 511})
 #: Failures without a status although bytes arrived: a server is reachable.
-_CAME = frozenset({"protocol", "headers_too_large", "cut_short"})
+_BYTES_ARRIVED = frozenset({"protocol", "headers_too_large", "cut_short"})
 #: Without a network, one request is made per ``_PROBE_S`` (more often in the first minute, if
 #: requests cannot leave this machine), each to another host if one is due within ``_ROUND_S``.
 #: After ``_LONGEST_S``, hosts are blamed again.
@@ -506,7 +506,7 @@ _MOST_KNOWN = 4_096
 _HOSTS_GONE = 5
 _CHANCE = 1 / 16
 _REMEMBERED = 64
-_MOST_TOLD = 64
+_MOST_COUNTED = 64
 
 
 class _Known(NamedTuple):
@@ -599,7 +599,7 @@ class OursOrTheirs:
         reason = result.reason or ""
         # A server that closes a kept-alive connection at a conditional request usually does so
         # because of it.
-        if reason in _SURELY_OURS and not (reason == "stale" and request.is_conditional):
+        if reason in _SURELY_LOCAL and not (reason == "stale" and request.is_conditional):
             raise NotMade(result.detail or reason, _HOLD_S[reason])
         if reason != "stale":
             self._judge(origin(request.url).host, result, began_at)
@@ -614,7 +614,7 @@ class OursOrTheirs:
         reason = result.reason or ""
         if _is_silent(result) and (reason != "no_such_host" or host in self._known):
             self._failed(host, reason, began_at)
-        elif result.status is not None or result.outcome != "failed" or reason in _CAME:
+        elif result.status is not None or result.outcome != "failed" or reason in _BYTES_ARRIVED:
             self._answered(host, result.peer)
         elif self._lost_since is not None and not self._is_given_up:
             raise NotMade(reason, _PROBE_S, rest_s=_ROUND_S, since=self._lost_since)
@@ -682,7 +682,7 @@ class OursOrTheirs:
     def _is_cut_off(self, reason: str) -> bool:
         """Return whether a reason shows that this machine has no route or name server."""
         in_a_row = len(self._apart(self._failing(), _HOSTS_IN_A_ROW)) == _HOSTS_IN_A_ROW
-        return reason in _NO_WAY or (reason in _SELDOM_OURS and in_a_row)
+        return reason in _NO_WAY or (reason in _RARELY_LOCAL and in_a_row)
 
     def _failing(self) -> Iterator[str]:
         """Yield the hosts that have failed since the last answer, the latest first."""
@@ -728,7 +728,7 @@ class OursOrTheirs:
         if len(there) < _HOSTS_GONE:
             return set(there) <= set(self._failing())
         since, other = self._answered_at - _LATELY_S, ln(max(self._share, _CHANCE)) / ln(_CHANCE)
-        failing = (self._known.get(it) for it in self._apart(self._failing(), _MOST_TOLD))
+        failing = (self._known.get(it) for it in self._apart(self._failing(), _MOST_COUNTED))
         return sum(1 if it and it.at > since else other for it in failing) > _HOSTS_GONE - 0.5
 
 

@@ -292,8 +292,8 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _how_it_was_cut(self, exc: Exception | None) -> str:
         how = "closed" if exc is None else "was reset"
         if self.head is not None and self.head.framing == "length":
-            came = f"{self._incoming.received_bytes:,} of {self.head.length:,} bytes"
-            return f"the connection {how} after {came} of the body"
+            arrived = f"{self._incoming.received_bytes:,} of {self.head.length:,} bytes"
+            return f"the connection {how} after {arrived} of the body"
         return f"the connection {how} before the end of the body"
 
     # -- the response --------------------------------------------------------------

@@ -28,7 +28,7 @@ class Cookie:
     value: str
     is_secure: bool = False
 
-    def goes_to(self, url: str) -> bool:
+    def matches(self, url: str) -> bool:
         """Return whether a request for this URL sends the cookie."""
         to, own, path = origin(url), self.origin, urlsplit(url).path
         fits = path.startswith(self.path) and (
@@ -57,7 +57,7 @@ def header(cookies: Iterable[Cookie], url: str) -> str:
     """Return the Cookie header of a request for this URL, or ""."""
     # Of two cookies with one name, the one with the longer path comes first (RFC 6265, section
     # 5.4).
-    fitting = sorted((each for each in cookies if each.goes_to(url)), key=lambda it: -len(it.path))
+    fitting = sorted((each for each in cookies if each.matches(url)), key=lambda it: -len(it.path))
     text = "; ".join(f"{it.name}={it.value}" if it.name else it.value for it in fitting)
     return text if len(text) <= _MOST_BYTES else ""
 
@@ -68,21 +68,21 @@ def _read(text: str, url: str, now: float) -> tuple[Cookie | None, bool]:
     name, equals, value = pair.partition("=")
     name, value = (name.strip(), value.strip()) if equals else ("", name.strip())
     parts = (part.partition("=") for part in rest)
-    said = {key.strip().lower(): value.strip() for key, _, value in parts}
-    place, domain = origin(url), said.get("domain", "").lower().removeprefix(".")
+    attributes = {key.strip().lower(): value.strip() for key, _, value in parts}
+    place, domain = origin(url), attributes.get("domain", "").lower().removeprefix(".")
     is_of_others = domain and domain != place.host and not place.host.endswith(f".{domain}")
     if not is_field_value(name + value) or is_of_others:
         return None, False
-    path = said.get("path", "")
+    path = attributes.get("path", "")
     if not path.startswith("/"):
         # The default is the directory of the page (RFC 6265, section 5.1.4).
         path = urlsplit(url).path.rpartition("/")[0] or "/"
-    return Cookie(place, path, name, value, "secure" in said), _is_over(said, now)
+    return Cookie(place, path, name, value, "secure" in attributes), _is_over(attributes, now)
 
 
-def _is_over(said: dict[str, str], now: float) -> bool:
-    age = said.get("max-age", "")
+def _is_over(attributes: dict[str, str], now: float) -> bool:
+    age = attributes.get("max-age", "")
     if age.removeprefix("-").isascii() and age.removeprefix("-").isdigit():
         return age.startswith("-") or not age.strip("0")
-    ends_at = parse_date(said["expires"]) if "expires" in said else None
+    ends_at = parse_date(attributes["expires"]) if "expires" in attributes else None
     return ends_at is not None and ends_at <= now

@@ -120,9 +120,9 @@ def _plain_head(
     """Return a usual head; None for any other."""
     line, minor, code = found.groups()
     status = int(code)
-    said = _FRAMES.findall(head.lower())
-    named = dict(said)
-    if status < 200 or status in _WITHOUT_BODY or len(named) != len(said):
+    pairs = _FRAMES.findall(head.lower())
+    named = dict(pairs)
+    if status < 200 or status in _WITHOUT_BODY or len(named) != len(pairs):
         return None
     connection, framed = named.get(b"connection"), _plainly_framed(named)
     if framed is None or (connection is not None and connection != b"keep-alive"):
@@ -232,8 +232,8 @@ def _mended(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:
 
 def _is_kept(minor: bytes, frames: _Frames) -> bool:
     """Return whether the server keeps the connection open (RFC 9112, section 9.3)."""
-    said = b",".join(frames.get(b"connection", ())).lower().split(b",")
-    words = {word.strip(b" \t") for word in said}
+    options = b",".join(frames.get(b"connection", ())).lower().split(b",")
+    words = {word.strip(b" \t") for word in options}
     return b"close" not in words and (minor == b"1" or b"keep-alive" in words)
 
 
@@ -242,11 +242,11 @@ def _framing(
 ) -> tuple[Framing, int, tuple[str, ...]]:
     """Return the framing, the length, and the codings under the chunks (RFC 9112, section 6.3)."""
     codings, is_chunked = _transfer_codings(frames.get(b"transfer-encoding", []), repairs)
-    length, said = None, frames.get(b"content-length")
-    if said and (is_chunked or codings):
+    length, lengths = None, frames.get(b"content-length")
+    if lengths and (is_chunked or codings):
         repairs["length_and_chunks"] = None
-    elif said:
-        length = _length(said, repairs)
+    elif lengths:
+        length = _length(lengths, repairs)
     if status in _WITHOUT_BODY or status < 200:
         return "none", 0, ()
     if is_chunked:
@@ -257,11 +257,11 @@ def _framing(
 
 
 def _length(values: list[bytes], repairs: dict[str, None]) -> int | None:
-    said = [value.strip(b" \t") for value in b",".join(values).rstrip(b", \t").split(b",")]
-    if len(said) > 1:
+    lengths = [value.strip(b" \t") for value in b",".join(values).rstrip(b", \t").split(b",")]
+    if len(lengths) > 1:
         repairs["same_length"] = None
-    digits = {each.lstrip(b"0") or each[:1] for each in said}
-    if len(digits) > 1 or not said[0].isdigit():
+    digits = {each.lstrip(b"0") or each[:1] for each in lengths}
+    if len(digits) > 1 or not lengths[0].isdigit():
         shown = b", ".join(values)[:100]
         raise Unfetched("protocol", f"the end of the body is not sure: Content-Length {shown!r}")
     length = int(digits.pop()[: _MOST_DIGITS + 1])
@@ -274,8 +274,8 @@ def _length(values: list[bytes], repairs: dict[str, None]) -> int | None:
 def _transfer_codings(
     values: list[bytes], repairs: dict[str, None]
 ) -> tuple[tuple[str, ...], bool]:
-    said = b",".join(values).decode("latin-1").lower().split(",")
-    words = [word for each in said if (word := each.strip(" \t")) not in _NO_CODINGS]
+    codings_named = b",".join(values).decode("latin-1").lower().split(",")
+    words = [word for each in codings_named if (word := each.strip(" \t")) not in _NO_CODINGS]
     while words[-2:] == ["chunked", "chunked"]:
         repairs["chunked_twice"] = None
         words.pop()

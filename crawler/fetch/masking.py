@@ -99,7 +99,7 @@ def masked(text: str, known: Collection[str] = ()) -> str:
     return text
 
 
-def _tells_secret(name: str) -> bool:
+def _is_secret_name(name: str) -> bool:
     """Return whether a value with this name is a secret."""
     return bool(name) and name not in _NO_SECRETS and _NAME.fullmatch(name) is not None
 
@@ -116,7 +116,7 @@ def _as_text(value: object) -> str:
 
 def masked_value(value: object, known: Collection[str] = (), name: str = "") -> object:
     """Mask a value of a log line recursively, and entirely if its name marks a secret."""
-    if value is not None and _tells_secret(name):
+    if value is not None and _is_secret_name(name):
         return MASK
     match value:
         case bool() | int() | float() | None:

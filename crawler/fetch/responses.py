@@ -120,8 +120,8 @@ def _text(value: bytes) -> str:
 def whole_bytes(headers: RawHeaders) -> int | None:
     """Return the length of a whole that was sent as its only part, by Content-Range; else None."""
     found = {value.strip() for name, value in headers if name.lower() == b"content-range"}
-    said = _CONTENT_RANGE.fullmatch(found.pop()) if len(found) == 1 else None
-    return int(said[2]) if said is not None and int(said[1]) + 1 == int(said[2]) else None
+    range_ = _CONTENT_RANGE.fullmatch(found.pop()) if len(found) == 1 else None
+    return int(range_[2]) if range_ is not None and int(range_[1]) + 1 == int(range_[2]) else None
 
 
 def is_plain(result: FetchResult) -> bool:
@@ -171,10 +171,10 @@ def retry_after_s(headers: RawHeaders, now: float) -> float | None:
     A date (RFC 9110, section 10.2.3) is compared with the server's Date header, or else with
     ``now`` in Unix seconds; a past date gives 0.
     """
-    said = first_header(headers, b"retry-after")
-    if said is None:
+    header = first_header(headers, b"retry-after")
+    if header is None:
         return None
-    value = said.decode("latin-1").strip()
+    value = header.decode("latin-1").strip()
     if value.isascii() and value.isdigit():
         return min(float(value), _LONGEST_DELAY_S)
     at = parse_date(value)
@@ -598,8 +598,8 @@ def codings_of(content_encoding: str) -> Codings:
             two codings.
     """
     words = [word.strip().lower() for word in content_encoding.split(",")]
-    said = [word for word in words if word not in ("", "identity")]
-    applied = tuple(word for word in said if word in _LAYERS or word in _NOT_READ)
+    named = [word for word in words if word not in ("", "identity")]
+    applied = tuple(word for word in named if word in _LAYERS or word in _NOT_READ)
     unread = [word for word in applied if word in _NOT_READ]
     if unread:
         raise Unfetched("encoding", f"content coding {unread[0]!r} is not supported")
@@ -607,7 +607,7 @@ def codings_of(content_encoding: str) -> Codings:
         raise Unfetched("encoding", f"{len(applied)} content codings on top of each other")
     is_light = all(_LAYERS[name] in (Gzip, _Deflate) for name in applied)
     is_gzip = len(applied) == 1 and _LAYERS[applied[0]] is Gzip
-    return Codings(applied, len(applied) < len(said), is_light, is_gzip)
+    return Codings(applied, len(applied) < len(named), is_light, is_gzip)
 
 
 def gunzip_short(data: bytes, most: int) -> bytes | None:

@@ -352,8 +352,8 @@ def own_failures() -> Iterator[None]:
         theirs = type(error).__module__.startswith(("aiohttp_socks.", "python_socks."))
         if not theirs and not isinstance(error, EOFError):
             raise
-        said = "it hung up, or speaks another protocol" if not theirs else str(error)
-        raise Unfetched("connect", f"by the proxy: {said}") from error
+        why = "it hung up, or speaks another protocol" if not theirs else str(error)
+        raise Unfetched("connect", f"by the proxy: {why}") from error
 
 
 def _explain(error: Exception) -> tuple[str, str]:

@@ -61,16 +61,16 @@ class _Accesses:
 
     def of(self, ruling: _Ruling, public: Access | None = None) -> Access | None:
         """Return the access for a ruling, or None if it changes nothing."""
-        said = {key: value for key, (_, value) in ruling.items()}
-        files = tuple(said.get(key) for key in _TLS)
+        values = {key: value for key, (_, value) in ruling.items()}
+        files = tuple(values.get(key) for key in _TLS)
         if any(files[:2]) and files not in self._contexts:
             table = next(ruling[key][0] for key in _TLS if key in ruling)
             self._contexts[files] = _tls(f"[[sites]] {table.match}", *files)
-        fields, proxy = _fields(said, self._user_agent), said.get("proxy")
+        fields, proxy = _fields(values, self._user_agent), values.get("proxy")
         tls = self._contexts.get(files)
-        if not (fields or proxy or "cookies" in said or tls):
+        if not (fields or proxy or "cookies" in values or tls):
             return None
-        return Access(fields, said.get("cookies"), tls, proxy, public)
+        return Access(fields, values.get("cookies"), tls, proxy, public)
 
 
 def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str], Access | None]:
@@ -104,8 +104,8 @@ def _ruling(tables: Iterable[tuple[SiteSettings, Mapping[str, Any]]], place: Ori
     for table, read in tables:
         why = _withheld(table.match, place)
         values = {key: value for key, value in read.items() if why is None or key in _PUBLIC}
-        said = f"of [[sites]] {table.match} is not sent {why}"
-        withheld |= dict.fromkeys(read.keys() - values.keys(), said)
+        notice = f"of [[sites]] {table.match} is not sent {why}"
+        withheld |= dict.fromkeys(read.keys() - values.keys(), notice)
         for key in {"user", "bearer"} & values.keys():
             # User and bearer exclude each other: the more specific table wins.
             ruling.pop("bearer" if key == "user" else "user", None)
@@ -127,37 +127,37 @@ def _withheld(match: str, place: Origin) -> str | None:
     return "to another port than the scheme's own; name the port in match"
 
 
-def _read(said: SiteSettings) -> dict[str, Any]:
+def _read(table: SiteSettings) -> dict[str, Any]:
     """Return the values of a table, with the secrets and cookies that it names."""
-    name = f"[[sites]] {said.match}"
-    values = {key: value for key in _KEYS if (value := getattr(said, key)) is not None}
-    if said.headers is not None:
-        values["headers"] = {k: _secret(f"{name}, headers", v) for k, v in said.headers.items()}
+    name = f"[[sites]] {table.match}"
+    values = {key: value for key in _KEYS if (value := getattr(table, key)) is not None}
+    if table.headers is not None:
+        values["headers"] = {k: _secret(f"{name}, headers", v) for k, v in table.headers.items()}
     for key in {"password", "bearer", "proxy"} & values.keys():
         values[key] = _secret(f"{name}, {key}", values[key])
-    if said.proxy is not None:
+    if table.proxy is not None:
         _check_proxy(name, values["proxy"])
-    if said.cookies is not None:
-        values["cookies"] = _cookies(name, said.cookies)
+    if table.cookies is not None:
+        values["cookies"] = _cookies(name, table.cookies)
     return values
 
 
-def _fields(said: Mapping[str, Any], user_agent: str) -> dict[str, str]:
+def _fields(values: Mapping[str, Any], user_agent: str) -> dict[str, str]:
     """Return the request headers that the values of an origin add."""
-    fields = dict(said.get("headers", {}))
-    if "user_agent_suffix" in said:
-        fields["User-Agent"] = f"{user_agent} {said['user_agent_suffix']}"
-    if "user" in said:
-        pair = b64encode(f"{said['user']}:{said.get('password', '')}".encode()).decode()
+    fields = dict(values.get("headers", {}))
+    if "user_agent_suffix" in values:
+        fields["User-Agent"] = f"{user_agent} {values['user_agent_suffix']}"
+    if "user" in values:
+        pair = b64encode(f"{values['user']}:{values.get('password', '')}".encode()).decode()
         hide(pair)
         fields["Authorization"] = f"Basic {pair}"
-    if "bearer" in said:
-        fields["Authorization"] = f"Bearer {said['bearer']}"
+    if "bearer" in values:
+        fields["Authorization"] = f"Bearer {values['bearer']}"
     return fields
 
 
-def _secret(name: str, said: SecretStr) -> str:
-    found = read_secret(name, said)
+def _secret(name: str, secret: SecretStr) -> str:
+    found = read_secret(name, secret)
     if not found.isascii() or not found.isprintable():
         raise CrawlError(
             f"{name}: it is not printable ASCII, as a header must be; correct it there"

@@ -173,7 +173,7 @@ class ArchivePlayer:
         if await self._is_taken(due, result):
             return
         repeat_of = self._repeats.pop(result.url, None)
-        if _begins_anew(result):
+        if _starts_over(result):
             repeat_of = None
         if played.is_ours and self._is_repeated(due, repeat_of, result):
             # This was not a visit: a plain request follows.
@@ -269,7 +269,7 @@ class ArchivePlayer:
     async def _robots(self, played: PlayedExchange) -> None:
         result = played.result
         request = self._hops.pop(result.url, None) or await self._robots_request(result)
-        if request is not None and _begins_anew(result):
+        if request is not None and _starts_over(result):
             request = replace(request, repeat_of=None)
         if request is None:
             self._early_robots.setdefault(str(origin(result.url)), []).append(played)
@@ -301,7 +301,7 @@ class ArchivePlayer:
         return RobotsRequest(known[0], at_origin, result.url, known[1])
 
 
-def _begins_anew(result: FetchResult) -> bool:
+def _starts_over(result: FetchResult) -> bool:
     """Return whether a killed crawl had not repeated the request before this one.
 
     Only failed exchanges are tested, and only by whether they were plain.

@@ -84,14 +84,14 @@ _DAY_HOURS: Final = 24.0
 _LEAST_DELAY_S: Final = 0.1
 
 
-def exchange_of(said: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
+def exchange_of(ephemeral: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
     """Return the settings by which new pages and ephemeral sources compete for visits."""
     return DiscoveryTerms(
         missing=daemon.new_page_value,
-        item_worth=said.item_value,
-        half_life=said.half_life_hours / _DAY_HOURS,
-        recognise=said.recognise,
-        by_delay=said.cost == "delay",
+        item_worth=ephemeral.item_value,
+        half_life=ephemeral.half_life_hours / _DAY_HOURS,
+        recognise=ephemeral.recognise,
+        by_delay=ephemeral.cost == "delay",
         least=daemon.min_discovery,
         most=daemon.max_discovery,
         discovery=daemon.discovery,

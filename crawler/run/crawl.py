@@ -89,7 +89,7 @@ class BreadthFirst:
         self._held = 0
         # Hosts with due URLs beyond their queue, and those of them to read next.
         self._more: set[int] = set()
-        self._hungry: dict[int, None] = {}
+        self._to_refill: dict[int, None] = {}
         # Heap of times at which to load URLs of a host that are not due yet.
         self._later: list[tuple[float, int]] = []
         # Pages settled during a read, whose snapshot may still show them as due.
@@ -110,7 +110,7 @@ class BreadthFirst:
                     del self._queues[host_id]
                 waits = due.role == "sitemap" and self._is_full(host_id)
                 if waits or (len(queue) < _LOW_WATER and host_id in self._more):
-                    self._hungry[host_id] = None
+                    self._to_refill[host_id] = None
                 if not waits:
                     self._reading[host_id] += due.role == "sitemap"
                     return due
@@ -135,7 +135,7 @@ class BreadthFirst:
                 host_id = acknowledged.entry.due.host_id
                 self._listed[host_id] += len(acknowledged.pages)
                 self._reading[host_id] -= 1
-                self._hungry[host_id] = None
+                self._to_refill[host_id] = None
         elif acknowledged.entry.targets:
             # Another part of a sitemap, or the sitemaps of a robots.txt.
             for host_id in acknowledged.supplied:
@@ -144,14 +144,14 @@ class BreadthFirst:
             self._withdraw(host_id, page_ids)
         for host_id in acknowledged.supplied:
             if len(self._queues.get(host_id, ())) < _LOW_WATER:
-                self._hungry[host_id] = None
+                self._to_refill[host_id] = None
             else:
                 self._more.add(host_id)
 
     @property
     def hungry(self) -> bool:
         """Return whether :meth:`replenish` would load URLs without waiting for a due time."""
-        return bool(self._hungry)
+        return bool(self._to_refill)
 
     def wakes_at(self) -> float | None:
         """Return the next due time of a URL that waits for one, or None."""
@@ -174,12 +174,12 @@ class BreadthFirst:
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
         """Refill the queues that run low."""
         while self._later and self._later[0][0] <= now:
-            self._hungry[heappop(self._later)[1]] = None
-        asked = list(self._hungry)[:_HOSTS_PER_QUERY]
+            self._to_refill[heappop(self._later)[1]] = None
+        asked = list(self._to_refill)[:_HOSTS_PER_QUERY]
         if not asked:
             return (), ()
         for host_id in asked:
-            del self._hungry[host_id]
+            del self._to_refill[host_id]
         await self._fill(asked, now)
         new = [host_id for host_id in asked if host_id not in self._known]
         self._known.update(new)
@@ -218,7 +218,7 @@ class BreadthFirst:
         if queue:
             self._queues[host_id] = deque(kept)
         if len(kept) < _LOW_WATER and host_id in self._more:
-            self._hungry[host_id] = None
+            self._to_refill[host_id] = None
 
     async def _still_full(self, host_ids: list[int], now: float) -> list[int]:
         """Recount the due URLs of full hosts; return the hosts that are still full."""

@@ -28,7 +28,7 @@ from freshet.crawler.frontier.clock import Clock, SteadyClock
 from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon_settings import (
-    BrowserWishes,
+    BrowserRequests,
     DefaultBudget,
     InForce,
     budget_of_store,
@@ -92,7 +92,7 @@ _MOMENT_S = 1e-3
 #: Seconds between two counts of the pages, if the budget follows their number.
 _COUNTED_S = 10.0
 #: The ranker learns from scratch when the default budget has changed by this factor.
-_LEARNS_ANEW = 2.5
+_RELEARN_FACTOR = 2.5
 #: From this number on, pages are valued in a thread.
 _MANY = 20_000
 #: Called at a SIGHUP.
@@ -221,7 +221,7 @@ async def _open_run(
         CrawlError: there is nothing to keep fresh.
     """
     last = await runs.latest(database.reader)
-    said = for_store(with_budget(settings, order, per_day))
+    recorded = for_store(with_budget(settings, order, per_day))
     if not order.seeds and not await runs.load(database.reader):
         raise UsageError(_NOTHING_TO_KEEP)
 
@@ -231,9 +231,9 @@ async def _open_run(
         url_patterns.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:
             runs.reopen(connection, last.run_id)
-            runs.record_settings(connection, last.run_id, said)
+            runs.record_settings(connection, last.run_id, recorded)
             return last.run_id, has_room
-        return runs.start(connection, now, said), has_room
+        return runs.start(connection, now, recorded), has_room
 
     return await database.write(begin)
 
@@ -332,7 +332,7 @@ class _Daemon(Supervisor):
                 clock=clock, pacer=self._pacer, state=self.state, reload=self.reload,
             )  # fmt: skip
         self._outages = StoreOutages(self._pool, clock)
-        self._browser = BrowserWishes(context.database, self.agenda, self._pool)
+        self._browser = BrowserRequests(context.database, self.agenda, self._pool)
         self._upkeep = DailyUpkeep(
             context, self.state, self.companions, self._pacer, self._pool, since=clock.now()
         )
@@ -350,7 +350,7 @@ class _Daemon(Supervisor):
         yield self._reports.chore
         yield enduring(lambda _now: self._assembly.note_network())
         if isinstance(self._context.clock, SteadyClock):
-            yield enduring(self._heed)
+            yield enduring(self._apply_browser_settings)
 
     @property
     def agenda(self) -> RecrawlAgenda:
@@ -489,12 +489,12 @@ class _Daemon(Supervisor):
 
     # -- chores --------------------------------------------------------------------
 
-    async def _heed(self, now: float) -> None:
+    async def _apply_browser_settings(self, now: float) -> None:
         """Apply settings made in a browser, and put the pages requested there in front."""
         if self._reread is not None:
             return
         before = self._force.settings
-        settings = await self._browser.heed(before, now)
+        settings = await self._browser.apply(before, now)
         if settings is not before:
             self._force = replace(self._force, settings=settings)
         if before.sites != settings.sites:
@@ -513,25 +513,27 @@ class _Daemon(Supervisor):
             self.agenda.budget = per_day
         force = self._force
         if default.steady != before:
-            said = with_budget(force.settings, force.order, default.steady)
-            await self._context.database.write(partial(self._note_settings, said=said))
+            settings_now = with_budget(force.settings, force.order, default.steady)
+            await self._context.database.write(
+                partial(self._record_settings, settings_now=settings_now)
+            )
         wanted = learning_budget(force.order, default.steady)
-        if not 1 / _LEARNS_ANEW < wanted / force.learns_by < _LEARNS_ANEW:
+        if not 1 / _RELEARN_FACTOR < wanted / force.learns_by < _RELEARN_FACTOR:
             force = self._force = replace(force, learns_by=wanted)
             self.state.follow(force.of_ranker)
             self.agenda.budget = per_day
             await self.agenda.settle()
-            await self.state.learn_anew(ranker_of(force.order.policy, wanted))
+            await self.state.relearn(ranker_of(force.order.policy, wanted))
 
-    def _note_settings(self, connection: sqlite3.Connection, said: Settings) -> None:
-        runs.record_settings(connection, self._context.run_id, for_store(said))
+    def _record_settings(self, connection: sqlite3.Connection, settings_now: Settings) -> None:
+        runs.record_settings(connection, self._context.run_id, for_store(settings_now))
 
     # -- reload --------------------------------------------------------------------
 
     def reload(self, reread: Reread) -> None:
         """Read the order again after the requests under way."""
         self._reread = reread
-        self._browser.begin_anew()
+        self._browser.reset()
         self._service.reloads()
         self._pool.pause()
 
@@ -544,7 +546,7 @@ class _Daemon(Supervisor):
             wanted = order.settings or self._force.settings
             force = await self._renewed(order, wanted)
             ranker = ranker_of(order.policy, force.learns_by)
-            await self._obey(force, now)
+            await self._apply(force, now)
         except (CrawlError, PolicyError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon keeps its old settings", error)
             self._service.reloaded(done=False)
@@ -558,7 +560,7 @@ class _Daemon(Supervisor):
         await self.state.weigh()
         self._seeding.renew(sites.seeds)
         await self._outages.endure(partial(self._assembly.ask_schemes, self._seeding))
-        await self.state.begin_anew(ranker)
+        await self.state.reset(ranker)
         self._spend(now)
         self._service.reloaded(done=True)
         done = (
@@ -578,18 +580,18 @@ class _Daemon(Supervisor):
         settings = await with_kept(taken, self._context.database.reader)
         return InForce(order, settings, self._force.sites, per_day, learns_by)
 
-    async def _obey(self, force: InForce, now: float) -> None:
+    async def _apply(self, force: InForce, now: float) -> None:
         """Apply settings to all parts, and record them in the store."""
         settings, order = force.settings, force.order
         self.companions.obey(settings)
         self._network.obey(settings)
         self._assembly.obey(settings)
-        said = with_budget(settings, order, force.per_day)
+        settings_now = with_budget(settings, order, force.per_day)
 
         def record(connection: sqlite3.Connection) -> HasRoom | None:
             runs.add(connection, order.seeds, now)
-            has_room = take_over_pages(connection, said, lasting=True)
-            self._note_settings(connection, said)
+            has_room = take_over_pages(connection, settings_now, lasting=True)
+            self._record_settings(connection, settings_now)
             return has_room
 
         self._assembly.admission.has_room = await self._context.database.write(record)

@@ -72,8 +72,8 @@ class ChosenSites:
     def beside(self, before: ChosenSites) -> str:
         """Return the change in the number of seeds for a log line, or ""."""
         now, then = ({seed.url for seed in each.seeds} for each in (self, before))
-        came, went = len(now - then), len(then - now)
-        return f", {came:,} seeds added, {went:,} removed" if came or went else ""
+        added, removed = len(now - then), len(then - now)
+        return f", {added:,} seeds added, {removed:,} removed" if added or removed else ""
 
 
 async def chosen_sites(
@@ -118,8 +118,8 @@ def learning_budget(order: DaemonOrder, per_day: float) -> float:
 
 def with_budget(settings: Settings, order: DaemonOrder, per_day: float) -> Settings:
     """Return the settings with this budget and the policy of the order."""
-    said = {"budget": f"{per_day:.12g}/day", "policy": order.policy}
-    daemon = settings.daemon.model_copy(update=said)
+    keys = {"budget": f"{per_day:.12g}/day", "policy": order.policy}
+    daemon = settings.daemon.model_copy(update=keys)
     return settings.model_copy(update={"daemon": daemon})
 
 
@@ -155,7 +155,7 @@ def waiting_for_a_restart(running: Settings, wanted: Settings) -> str:
 # -- the browser -------------------------------------------------------------
 
 
-class BrowserWishes:
+class BrowserRequests:
     """Checks for settings made in a browser, and queues the pages that users asked for."""
 
     def __init__(self, database: Database, agenda: RecrawlAgenda, pool: FetchPool) -> None:
@@ -163,17 +163,17 @@ class BrowserWishes:
         self._agenda = agenda
         self._pool = pool
         #: Requests that were handled, and the time of the next check.
-        self._heeded, self._next_at = set[SiteSetting](), -inf
+        self._handled, self._next_at = set[SiteSetting](), -inf
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Handle all requests again, because the crawl queue was rebuilt."""
-        self._heeded = set()
+        self._handled = set()
 
     def shift(self, by: float) -> None:
         """Adapt to a jump of the clock."""
         self._next_at += by
 
-    async def heed(self, settings: Settings, now: float) -> Settings:
+    async def apply(self, settings: Settings, now: float) -> Settings:
         """Queue newly requested pages if a check is due; return the settings in force."""
         hosts = self._pool.frontier
         if now < self._next_at or not hosts.host_count:
@@ -181,9 +181,9 @@ class BrowserWishes:
         self._next_at = now + _LOOKED_FOR_S
         asyncio.get_running_loop().call_later(_LOOKED_FOR_S, self._pool.wake)
         found = await runs.site_settings(self._database.reader)
-        wishes = {it for it in found if it.key == VISIT}
-        new = [it.match for it in found if it in wishes and it not in self._heeded]
-        self._heeded = wishes
+        requested = {it for it in found if it.key == VISIT}
+        new = [it.match for it in found if it in requested and it not in self._handled]
+        self._handled = requested
         for due in await frontier.of_urls(self._database.reader, new):
             if hosts.knows(due.host_id):
                 self._agenda.wish(due)

@@ -90,7 +90,7 @@ class DailyUpkeep:
         if await columns.visits(self.context.database.reader) > _RELEARNT:
             await self.state.agenda.learner.inherit(moved)
             return
-        await self.state.learn_anew(ranker_of(force.order.policy, force.learns_by))
+        await self.state.relearn(ranker_of(force.order.policy, force.learns_by))
 
     def _report_unused(self) -> None:
         """Log the allowed requests since the last report that no host could take."""

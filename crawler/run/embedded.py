@@ -71,7 +71,7 @@ class Daemon:
     _work: asyncio.Task[CrawlReport] | None = field(default=None, init=False)
     _pool: FetchPool | None = field(default=None, init=False)
     _begun: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _told_to_stop: bool = field(default=False, init=False)
+    _is_stopping: bool = field(default=False, init=False)
 
     async def run(self) -> CrawlReport:
         """Keep pages fresh until :meth:`stop`, and return the report; raise as :func:`crawl`."""
@@ -80,7 +80,7 @@ class Daemon:
 
     async def stop(self) -> None:
         """Start no more requests, and wait until those under way are committed."""
-        self._told_to_stop = True
+        self._is_stopping = True
         if self._pool is not None:
             self._pool.stop()
         if self._work is not None:
@@ -121,7 +121,7 @@ class Daemon:
 
     def _watch(self, live: Live) -> Observer:
         self._pool = live.pool
-        if self._told_to_stop:
+        if self._is_stopping:
             live.pool.stop()
         self._begun.set()
         return _calling(self.on_visit)

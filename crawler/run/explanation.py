@@ -154,7 +154,8 @@ async def explain(
     else:
         outlook = _when(known, place, settings, now)
         if hindered := obstacle(robots, host.state, now):
-            outlook += f"; {hindered}"
+            is_final = hindered.startswith(_FORBIDDEN)
+            outlook = f"not visited: {hindered}" if is_final else f"{outlook}; {hindered}"
     return Explanation(
         url=known.url,
         at=now,
@@ -296,7 +297,7 @@ def obstacle(robots: _RobotsView | None, host: HostState | None, now: float) -> 
 # -- the forecast in sentences -----------------------------------------------
 
 #: Smallest number of expected new pages that is mentioned.
-_WORTH_TELLING: Final = 0.05
+_MENTIONED_FROM: Final = 0.05
 
 
 def sentences(
@@ -440,10 +441,10 @@ def _value(it: PageForecast) -> Iterator[str]:
     elif _is_overdue(it):
         yield f"The settings ask for a visit every {_days(it.most_days)}: it is overdue, so first."
     elif it.estimated_at is not None:
-        yield from _worth(it)
+        yield from _value_parts(it)
 
 
-def _worth(it: PageForecast) -> Iterator[str]:
+def _value_parts(it: PageForecast) -> Iterator[str]:
     """Yield what determines the value of a visit."""
     if it.worth is None:
         if not it.captured:
@@ -454,7 +455,7 @@ def _worth(it: PageForecast) -> Iterator[str]:
             "Without a copy, the value of a visit is its importance times the days of waiting "
             "and of one turn of all pages, times the chance that the page exists."
         )
-    if it.reveals >= _WORTH_TELLING:
+    if it.reveals >= _MENTIONED_FROM:
         yield f"A visit is expected to find {amount(it.reveals)} new pages."
 
 
@@ -549,7 +550,7 @@ def outlook_of(
         is_running = (owner_of(db) or ("",))[0].endswith("daemon")
         yield " ".join(sentences(ahead, it.at, obstacle=hindered, is_running=is_running))
     if ahead is None and rate is not None:
-        yield f"{change_rate(rate)} Estimated from its own visits alone."
+        yield f"{change_rate(rate)} Estimated from the visits to this page only."
 
 
 def facts_of(it: Explanation) -> dict[str, Mapping[str, Cell]]:
@@ -590,7 +591,7 @@ def _identity(it: Explanation, known: KnownUrl) -> dict[str, Cell]:
         "deferred": place.deferred if place else None,
         "ETag": known.validators.etag,
         "Last-Modified": known.validators.last_modified,
-        "server's wish": _wish(known.wish_s),
+        "server's wish": _reuse_time(known.wish_s),
     }
 
 
@@ -598,7 +599,7 @@ def _doubt(doubt: Doubt | None) -> str | None:
     return f"{doubt.kind} ({doubt.probability:.2f}): {doubt.why}" if doubt else None
 
 
-def _wish(wish_s: float | None) -> str | None:
+def _reuse_time(wish_s: float | None) -> str | None:
     """Return the lifetime in Cache-Control or Expires; it is only shown."""
     if wish_s is None:
         return None

@@ -24,7 +24,7 @@ from freshet.crawler.run.importance import (
     ImportanceData,
     interests,
     learnt_items,
-    speaking,
+    seed_rows,
     terms,
 )
 from freshet.crawler.run.network import with_kept
@@ -137,12 +137,12 @@ async def daemon_settings(db: aiosqlite.Connection) -> Settings | None:
     Return None for a crawl, or for a run of a version with other settings.
     """
     text = await runs.settings_of_latest(db)
-    said = json.loads(text) if text else {}
-    said.setdefault("db", "")
-    if not said.get("daemon", {}).get("budget"):
+    stored = json.loads(text) if text else {}
+    stored.setdefault("db", "")
+    if not stored.get("daemon", {}).get("budget"):
         return None
     try:
-        return await with_kept(recorded(said), db)
+        return await with_kept(recorded(stored), db)
     except ValidationError:
         return None
 
@@ -174,7 +174,7 @@ async def forecast_page(
     page = await columns.pages(connection, [page_id])
     if run is None or settings is None or not len(page):
         return None
-    said, url, sites = settings.daemon, page.url[0], Sites(settings.sites)
+    daemon, url, sites = settings.daemon, page.url[0], Sites(settings.sites)
     (host,) = await hosts.load(connection, page.host_id.tolist())
     known = _Known(
         await _last(connection, page_id),
@@ -191,11 +191,11 @@ async def forecast_page(
     if valued.arrival_rate is not None and not brief:
         learnt_from, item_worth = await _learnt(connection, page_id, url, settings, sites)
     return PageForecast(
-        budget=said.budget,
-        policy=said.policy,
+        budget=daemon.budget,
+        policy=daemon.policy,
         captured=known.captured,
         importance=await _importance(
-            connection, page_id, url, host=host, said=said, sites=sites, noted=known.noted,
+            connection, page_id, url, host=host, daemon=daemon, sites=sites, noted=known.noted,
             brief=brief,
         ),
         rate=rate,
@@ -203,7 +203,7 @@ async def forecast_page(
         stale=known.stale(rate, since, now),
         clocked=valued.clocked > 0,
         claimed=valued.claimed,
-        signals=_signals(sites, url, said.policy, claimed=valued.claimed),
+        signals=_signals(sites, url, daemon.policy, claimed=valued.claimed),
         last=known.paid,
         least_days=least_days,
         most_days=most_days,
@@ -220,7 +220,7 @@ async def forecast_page(
         planned=known.planned,
         due_in_days=known.due_in_days(not_before, now),
         capped=_capped(outlook, key_of(host)),
-        searched=None if brief else await _searched(connection, page_id, host, said, now),
+        searched=None if brief else await _searched(connection, page_id, host, daemon, now),
         estimated_at=valued.at if known.is_valued else None,
     )  # fmt: skip
 
@@ -301,7 +301,7 @@ async def _not_before(
 async def _seed(connection: aiosqlite.Connection, url: str, host: Host) -> StoredSeed | None:
     """Return the line of the site list that covers a page."""
     listed = await runs.load(connection)
-    row = int(speaking([url], np.zeros(1, np.intp), [host.origin], listed)[0])
+    row = int(seed_rows([url], np.zeros(1, np.intp), [host.origin], listed)[0])
     return listed[row] if row >= 0 else None
 
 
@@ -337,12 +337,12 @@ def _capped(outlook: Outlook | None, queue: str) -> CappedQueue | None:
 
 
 async def _searched(
-    connection: aiosqlite.Connection, page_id: int, host: Host, said: DaemonSettings, now: float
+    connection: aiosqlite.Connection, page_id: int, host: Host, daemon: DaemonSettings, now: float
 ) -> str | None:
     """Return a sentence on what the changes of a page mean to searchers."""
     if (known := interests()) is None:
         return None
-    decides = said.policy == "search_quality"
+    decides = daemon.policy == "search_quality"
     return await known.told(connection, page_id, host.host_id, now, decides=decides)
 
 
@@ -384,7 +384,7 @@ async def _learnt(
 
 
 async def _importance(
-    connection: aiosqlite.Connection, page_id: int, url: str, *, host: Host, said: DaemonSettings,
+    connection: aiosqlite.Connection, page_id: int, url: str, *, host: Host, daemon: DaemonSettings,
     sites: Sites, noted: Estimate | None, brief: bool,
 ) -> Importance:  # fmt: skip
     """Return the importance of a page, and its origin."""
@@ -397,29 +397,29 @@ async def _importance(
         return Importance(noted.importance, "as the daemon valued it")
     if brief:
         return Importance(DEFAULT, "assumed until the daemon values it")
-    return await _of_site(connection, page_id, url, host=host, said=said, noted=noted)
+    return await _of_site(connection, page_id, url, host=host, daemon=daemon, noted=noted)
 
 
 async def _of_site(
-    connection: aiosqlite.Connection, page_id: int, url: str, *, host: Host, said: DaemonSettings,
+    connection: aiosqlite.Connection, page_id: int, url: str, *, host: Host, daemon: DaemonSettings,
     noted: Estimate | None,
 ) -> Importance:  # fmt: skip
     """Return the importance of a page by its site's importance and its share of it."""
     copies, is_whole = await near_duplicates.sharing(connection, page_id)
     parts = 1 if is_whole else 1 + copies
-    seed = None if said.importance == "constant" else await _seed(connection, url, host)
+    seed = None if daemon.importance == "constant" else await _seed(connection, url, host)
     site = DEFAULT if seed is None else seed.importance
     value = site / parts if noted is None else noted.importance
     origin, source = ("default", None) if seed is None else ("site list", seed.text)
-    if said.importance == "constant":
+    if daemon.importance == "constant":
         return Importance(value, "constant", near_duplicates=copies, is_whole=is_whole)
-    is_divided = said.importance != "list" and site > 0
+    is_divided = daemon.importance != "list" and site > 0
     return Importance(
         value=value,
         origin=origin,
         source=source,
         site=site,
-        divided_by=said.importance if is_divided else None,
+        divided_by=daemon.importance if is_divided else None,
         share=value * parts / site if is_divided else 1.0,
         near_duplicates=copies,
         is_whole=is_whole,

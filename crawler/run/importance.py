@@ -43,7 +43,7 @@ from freshet.storage.tables import near_duplicates as near_duplicates_tables
 
 #: Importance of pages without a seed.
 DEFAULT = 1.0
-_SAID = {"browser": "set in a browser for", "table": "set in the file for"}
+_ORIGINS = {"browser": "set in a browser for", "table": "set in the file for"}
 _NAMES = {"pagerank": "PageRank", "opened": "opens"}
 
 
@@ -133,7 +133,7 @@ class Importance:
 
     def said(self) -> str:
         """Describe the origin in words."""
-        origin = _SAID.get(self.origin, self.origin)
+        origin = _ORIGINS.get(self.origin, self.origin)
         words = [f"{origin} “{self.source}”" if self.source is not None else origin]
         if self.divided_by is not None:
             by = _NAMES.get(self.divided_by, self.divided_by)
@@ -171,7 +171,7 @@ class _Site:
         return self.directories.get(directory, self.first())
 
 
-def speaking(
+def seed_rows(
     urls: Sequence[str], host: NDArray[np.intp], origins: Sequence[str], seeds: Sequence[StoredSeed]
 ) -> NDArray[np.intp]:
     """Return (n,), the row of each page's seed, or −1; ``host`` are rows of ``origins``.
@@ -272,7 +272,7 @@ class ImportanceData:
         own = np.full(len(urls), DEFAULT)
         if self.by != "constant":
             values = np.array([seed.importance for seed in self.seeds] + [DEFAULT])
-            own = values[speaking(urls, host, origins, self.seeds)]
+            own = values[seed_rows(urls, host, origins, self.seeds)]
         own = own * self.shares(page_id, urls, host, origins)
         if self.marks:
             own = own * np.array([self.marks.get(page, 1.0) for page in page_id.tolist()])
@@ -283,15 +283,15 @@ class ImportanceData:
 
         The site list gives it for the page of its line, even after a move of that page.
         """
-        said = [
+        given = [
             (seed, seed.half_life_hours / _DAY_HOURS)
             for seed in self.seeds
             if seed.half_life_hours is not None
         ]
-        if not said:
+        if not given:
             return np.full(len(urls), np.nan)
-        by_url = {canonical(seed.root_url or seed.url): days for seed, days in said}
-        by_id = {seed.page_id: days for seed, days in said if seed.page_id is not None}
+        by_url = {canonical(seed.root_url or seed.url): days for seed, days in given}
+        by_id = {seed.page_id: days for seed, days in given if seed.page_id is not None}
         found = np.array([by_url.get(url, np.nan) for url in urls], np.float64)
         for row in np.flatnonzero(np.isin(page_id, list(by_id))).tolist():
             found[row] = by_id[int(page_id[row])]
@@ -435,7 +435,7 @@ def _medians(group: Rows, values: Floats, groups: int, fewest: int) -> Floats:
     return found
 
 
-async def learnt_items(connection: aiosqlite.Connection, said: Ephemeral) -> LearntItems:
+async def learnt_items(connection: aiosqlite.Connection, ephemeral: Ephemeral) -> LearntItems:
     """Return what clicks teach of the items of ephemeral sources; nothing without clicks."""
     readers = interests()
     shown = None if readers is None else await readers.items(connection)
@@ -443,7 +443,7 @@ async def learnt_items(connection: aiosqlite.Connection, said: Ephemeral) -> Lea
         return NOTHING
     source, age_s, view, opened = shown
     age = np.maximum(age_s, 0.0) / _DAY_S
-    work = partial(learned, half_life=said.half_life_hours / _DAY_HOURS)
+    work = partial(learned, half_life=ephemeral.half_life_hours / _DAY_HOURS)
     return await asyncio.to_thread(work, source, age, view, opened)
 
 

@@ -108,19 +108,19 @@ class StoreOutages:
 
 def enduring(chore: Callable[[float], Awaitable[None]]) -> Callable[[float], Awaitable[None]]:
     """Return the chore with its exceptions logged, except errors of the store."""
-    said = ""
+    last_error = ""
 
     async def endured(now: float) -> None:
-        nonlocal said
+        nonlocal last_error
         try:
             await chore(now)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - any: it is tried again
-            if said != (said := repr(error)):
-                log.error("a chore of the daemon failed (%s); it is tried again", said)  # noqa: TRY400
+            if last_error != (last_error := repr(error)):
+                log.error("a chore of the daemon failed (%s); it is tried again", last_error)  # noqa: TRY400
         else:
-            said = ""
+            last_error = ""
 
     return endured
 

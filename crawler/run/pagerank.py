@@ -81,17 +81,17 @@ async def ranked(reader: aiosqlite.Connection) -> tuple[link_columns.LinkedPages
     pages = await link_columns.pages(reader, elsewhere=True)
     source, target = await link_columns.links(reader, pages)
     given = pages.here.astype(np.float64)
-    told = np.frombuffer(await outgoing.inflow(reader), MASS)
-    if len(told) and len(pages):
-        page, place = np.unique(told["page"], return_inverse=True)
-        mass = np.bincount(place, told["mass"])
+    received = np.frombuffer(await outgoing.inflow(reader), MASS)
+    if len(received) and len(pages):
+        page, place = np.unique(received["page"], return_inverse=True)
+        mass = np.bincount(place, received["mass"])
         async for found in link_columns.urls(reader, every=True):
             ids, urls = zip(*found, strict=True)
-            at, is_told = rows_among(page, await asyncio.to_thread(hashes, urls))
-            ids_told = np.array(ids)[is_told]
+            at, is_received = rows_among(page, await asyncio.to_thread(hashes, urls))
+            ids_received = np.array(ids)[is_received]
             # Skip pages found since the pages were read.
-            known = ids_told < len(pages.row_of)
-            row, flows = pages.row_of[ids_told[known]], mass[at[known]]
+            known = ids_received < len(pages.row_of)
+            row, flows = pages.row_of[ids_received[known]], mass[at[known]]
             is_here = (row >= 0) & pages.here[row]
             np.add.at(given, row[is_here], flows[is_here])
     return pages, await asyncio.to_thread(pagerank, given, source, target)
@@ -108,7 +108,7 @@ async def outflow(reader: aiosqlite.Connection, shard_of: Callable[[str], int]) 
         return {}
     parts = [(np.empty(0, np.int64), np.empty(0, MASS))]
 
-    def told(ids: Ints, urls: tuple[str, ...]) -> tuple[Ints, NDArray[np.void]]:
+    def flowing(ids: Ints, urls: tuple[str, ...]) -> tuple[Ints, NDArray[np.void]]:
         row = pages.row_of[ids]
         flows = np.flatnonzero(~pages.here[row] & (pages.page_id[row] == ids) & (mass[row] > 0))
         chosen = [urls[k] for k in flows.tolist()]
@@ -119,7 +119,7 @@ async def outflow(reader: aiosqlite.Connection, shard_of: Callable[[str], int]) 
     async for found in link_columns.urls(reader, every=True):
         ids, urls = zip(*found, strict=True)
         known = np.array(ids) < len(pages.row_of)
-        parts.append(await asyncio.to_thread(told, np.array(ids)[known], urls[: known.sum()]))
+        parts.append(await asyncio.to_thread(flowing, np.array(ids)[known], urls[: known.sum()]))
     shards, masses = map(np.concatenate, zip(*parts, strict=True))
     by_mass = np.argsort(-masses["mass"], kind="stable")
     shards, masses = shards[by_mass], masses[by_mass]

@@ -353,8 +353,8 @@ class FetchPool:
                 until = min(until, self._next_launch(now), now + _TURN_S)
         # Idle: only time brings new work. Cancelled requests and probes are about to end.
         idle = not draining and len(self._tasks) == self.probes.waiting and not self.unacknowledged
-        came = await self.clock.wait(self._changed, until, idle=idle)
-        if draining and not came:
+        happened = await self.clock.wait(self._changed, until, idle=idle)
+        if draining and not happened:
             self._break_off()
             self._drain_until = inf
 

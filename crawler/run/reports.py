@@ -46,7 +46,7 @@ class Reports:
         self._reader = reader
         self._began_at = 0.0
         self._next_at = inf
-        self._told = -1.0
+        self._logged_urls = -1.0
         self._last = 0, 0.0, Counter[str]()
 
     def started(self, order: DaemonOrder, sites: int, listens: list[str], now: float) -> None:
@@ -68,15 +68,17 @@ class Reports:
             return
         urls = len(self._recorder.agenda.pages)
         is_settled = self.default is None or not self.default.first
-        grown = max(urls, 1) / max(self._told, 1)
-        if self._told < 0 or (is_settled and self.default and not 1 / _GROWN < grown < _GROWN):
-            self._told = urls
+        grown = max(urls, 1) / max(self._logged_urls, 1)
+        if self._logged_urls < 0 or (
+            is_settled and self.default and not 1 / _GROWN < grown < _GROWN
+        ):
+            self._logged_urls = urls
             pages = await columns.known(self._reader)
             await self._recorder.agenda.at_rest()
-            self._tell_budget(pages, now)
+            self._log_budget(pages, now)
         if now >= self._next_at:
             self._next_at += _HOUR_S * (1 + (now - self._next_at) // _HOUR_S)
-            self._tell_hour(now)
+            self._log_hour(now)
 
     def shift(self, by: float) -> None:
         """Adapt to a jump of the clock."""
@@ -85,7 +87,7 @@ class Reports:
 
     def reloaded(self, done: str) -> None:
         """Log a reload, and the budget again."""
-        self._told = -1.0
+        self._logged_urls = -1.0
         log.info("%s", done, extra=_figures(report="reloaded"))
 
     def ended(self, ending: Ending, now: float) -> None:
@@ -101,7 +103,7 @@ class Reports:
             ),
         )  # fmt: skip
 
-    def _tell_budget(self, pages: int, now: float) -> None:
+    def _log_budget(self, pages: int, now: float) -> None:
         default, per_day = self.default, self._pacer.per_day
         steady = per_day if default is None else default.steady
         fresh = self._expected(steady, now)
@@ -126,9 +128,9 @@ class Reports:
                 fresh=None if fresh is None else round(fresh, 4),
             ),
         )  # fmt: skip
-        self._tell_recurring(steady)
+        self._log_recurring(steady)
 
-    def _tell_recurring(self, budget: float) -> None:
+    def _log_recurring(self, budget: float) -> None:
         """Log how many requests the pages with a fixed interval need."""
         count, wanted = recurring(self._recorder.agenda)
         if not count:
@@ -159,7 +161,7 @@ class Reports:
         stale = binary_cost(importance, rate, visits, crawling="periodic")
         return float(1 - stale / importance.sum())
 
-    def _tell_hour(self, now: float) -> None:
+    def _log_hour(self, now: float) -> None:
         (spent, flowed, kinds), flows = self._last, self._pacer.flowed(now)
         self._last = self._pacer.spent, flows, Counter(self._tally.kinds)
         last = self._recorder.last

@@ -230,7 +230,7 @@ class Requester:
         now, file = self.clock.now(), await self._file(fetched)
         record = self.robots.settle(request.host_id, request.origin, fetched, now, file)
         if self.reserves and fetched.standing != "unreachable":
-            self._ask_reservations(request.host_id, request.origin)
+            self._request_reservations(request.host_id, request.origin)
         self.frontier.robots_known(request.host_id, now)
         note = StoreUpdate(
             at=now,
@@ -242,7 +242,7 @@ class Requester:
         )
         return [note, *self.seeding.settle(request.origin, result, now)]
 
-    def _ask_reservations(self, host_id: int, place: str) -> None:
+    def _request_reservations(self, host_id: int, place: str) -> None:
         """Request the site's file that reserves text and data mining, before its pages."""
         from freshet.crawler.robots.preferences import TDM_FILE, reservations  # noqa: PLC0415 - few ask
 

@@ -31,11 +31,11 @@ def politeness_rules(settings: Settings) -> PolitenessRules:
     return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
 
 
-def hours_of(said: str, zone: str | None) -> Hours:
+def hours_of(text: str, zone: str | None) -> Hours:
     """Return hours written as ``22:00-06:00``, in a time zone (None: UTC)."""
     start, end = (
         60 * int(hour) + int(minute or 0)
-        for hour, _, minute in (each.partition(":") for each in said.split("-"))
+        for hour, _, minute in (each.partition(":") for each in text.split("-"))
     )
     return Hours(start, min(end, 1_440), ZoneInfo(zone) if zone else UTC)
 

@@ -55,7 +55,7 @@ _COMMITS_WITHIN_S: Final = 120.0
 #: The slowest request ends earlier, and then the pool looks for work.
 _TURNS_WITHIN_S: Final = 900.0
 #: An allowed request is sent earlier, unless no host may be visited.
-_ASKS_WITHIN_S: Final = 600.0
+_REQUESTS_WITHIN_S: Final = 600.0
 _NS_PER_US: Final = 1_000
 _US_PER_S: Final = 1e6
 _LONGEST_STATUS: Final = 300
@@ -130,7 +130,7 @@ class Service:
         self._sampler: asyncio.Task[None] | None = None
         self._is_entered = self._is_lifeless = False
         self._state: DaemonPhase = "starting"
-        self._vitality = LivenessJudge(monotonic())
+        self._liveness = LivenessJudge(monotonic())
         self._parts: _Parts | None = None
         self._turns = self._commits = 0
         self._committed_at: float | None = None
@@ -233,13 +233,13 @@ class Service:
                 "pages": len(self._parts.recorder.agenda.pages),
                 "last_commit_at": self._committed_at,
             }
-        return self._vitality.problems(now), facts
+        return self._liveness.problems(now), facts
 
     def status(self) -> str:
         """Return the status in one line."""
         if self._parts is None:
             return self._state
-        problems = self._vitality.problems(monotonic())
+        problems = self._liveness.problems(monotonic())
         pacer, last = self._parts.pool.pacer, self._parts.recorder.last
         granted = pacer.flowed(self._parts.pool.clock.now())
         words = [
@@ -313,7 +313,7 @@ class Service:
         if self._parts is not None and self._parts.pool.stopping:
             self.stops()
         self._check(now)
-        self.metrics.is_in(self._state, healthy=not self._vitality.problems(now))
+        self.metrics.is_in(self._state, healthy=not self._liveness.problems(now))
         wanted_s = self._manager.watchdog_s
         if wanted_s is not None and now - self._fed_at >= wanted_s / _FEEDS - _BEAT_S / 100:
             self._feed(now)
@@ -323,7 +323,7 @@ class Service:
 
     def _feed(self, now: float) -> None:
         """Notify the watchdog if the daemon is alive."""
-        if lifeless := self._vitality.lifeless(now):
+        if lifeless := self._liveness.lifeless(now):
             if not self._is_lifeless:
                 log.error("%s: the service manager will restart the daemon", lifeless)
             self._is_lifeless = True
@@ -333,7 +333,7 @@ class Service:
 
     def _check(self, now: float) -> None:
         if (it := self._parts) is None:
-            self._vitality.check(self._state, DaemonVitals(), now)
+            self._liveness.check(self._state, DaemonVitals(), now)
             return
         vitals = DaemonVitals(
             turns=self._turns,
@@ -346,7 +346,7 @@ class Service:
             store_is_away=it.outages.is_on,
             no_network_since=it.pool.no_network_since,
         )
-        self._vitality.check(self._state, vitals, now)
+        self._liveness.check(self._state, vitals, now)
 
     async def _sampling(self, parts: _Parts) -> None:
         """Sample the values that are not in memory, at intervals."""
@@ -412,7 +412,7 @@ class DaemonVitals:
         """Return whether the writer has committed, has an empty backlog, or cannot write."""
         return self.store_is_away or not self.backlog or self.commits != last.commits
 
-    def asked_since(self, last: DaemonVitals) -> bool:
+    def requested_since(self, last: DaemonVitals) -> bool:
         """Return whether requests were sent, or none had to be."""
         return self.held or not self.queued or self.spent != last.spent
 
@@ -423,7 +423,7 @@ class LivenessJudge:
     def __init__(self, now: float) -> None:
         self._last = DaemonVitals()
         self._state: DaemonPhase = "starting"
-        self._turned_at = self._committed_at = self._asked_at = now
+        self._turned_at = self._committed_at = self._requested_at = now
 
     def check(self, state: DaemonPhase, vitals: DaemonVitals, now: float) -> None:
         """Record the progress since the last call."""
@@ -433,8 +433,8 @@ class LivenessJudge:
             self._turned_at = now
         if vitals.committed_since(last):
             self._committed_at = now
-        if waits or vitals.asked_since(last):
-            self._asked_at = now
+        if waits or vitals.requested_since(last):
+            self._requested_at = now
 
     def lifeless(self, now: float) -> str | None:
         """Return the fault that only a restart resolves, or None if the daemon is alive."""
@@ -460,8 +460,8 @@ class LivenessJudge:
             found.append(f"no network since {iso(since)[:19]}Z; one host is tried every 30 s")
         if lifeless := self.lifeless(now):
             found.append(lifeless)
-        idle_s = now - self._asked_at
-        if idle_s > _ASKS_WITHIN_S:
+        idle_s = now - self._requested_at
+        if idle_s > _REQUESTS_WITHIN_S:
             found.append(
                 f"nothing has been fetched for {idle_s:.0f} s although pages are due and the "
                 f"budget allows it; hosts parked: {self._last.parked}"
@@ -496,7 +496,7 @@ class NotifySocket:
 
     def ready(self, status: str) -> None:
         """Report that the service is ready, at the start or after :meth:`reloading`."""
-        self._send("READY=1", self._said(status))
+        self._send("READY=1", self._status_line(status))
 
     def reloading(self) -> None:
         """Report that the settings are being read again; :meth:`ready` must follow."""
@@ -505,14 +505,14 @@ class NotifySocket:
 
     def stopping(self) -> None:
         """Report that the service is about to end."""
-        self._send("STOPPING=1", self._said("stopping: waiting for requests under way"))
+        self._send("STOPPING=1", self._status_line("stopping: waiting for requests under way"))
 
     def status(self, status: str) -> None:
         """Report the current work in one line for people."""
         before = self._status
-        said = self._said(status)
+        line = self._status_line(status)
         if self._status != before:
-            self._send(said)
+            self._send(line)
 
     def alive(self) -> None:
         """Notify the watchdog."""
@@ -524,7 +524,7 @@ class NotifySocket:
             self._socket.close()
             self._socket = None
 
-    def _said(self, status: str) -> str:
+    def _status_line(self, status: str) -> str:
         self._status = " ".join(status.split())[:_LONGEST_STATUS]
         return f"STATUS={self._status}"
 

@@ -127,7 +127,7 @@ class DaemonState:
     def _others(self) -> ExtraArrays:
         area, same = {"roots": self._area_of.roots, "codes": self._area_of.codes}, self.weighing
         return ExtraArrays(
-            settings=self._said(),
+            settings=self._settings_digest(),
             whole={
                 "areas": np.frombuffer(json.dumps(area).encode(), np.uint8),
                 "same": np.array(list(same.representatives.items()), np.int64).reshape(-1, 2),
@@ -135,7 +135,7 @@ class DaemonState:
             columns={"noted": self.noted.rows},
         )
 
-    def _said(self) -> str:
+    def _settings_digest(self) -> str:
         """Return a digest of the settings that determine the pages and their rules."""
         settings, daemon = self.settings, self.settings.daemon
         listed = [
@@ -148,17 +148,17 @@ class DaemonState:
             for it in self.weighing.seeds
         ]
         sites = [[getattr(it, name) for name in _TERMS] for it in settings.sites]
-        said = (daemon.policy, parsed(daemon.budget), daemon.importance, sites, listed)
+        parts = (daemon.policy, parsed(daemon.budget), daemon.importance, sites, listed)
         recheck, chosen = settings.crawl.permanent_recheck_days, ""
         if self._choice is not None:
             chosen = self._choice.named
-        text = json.dumps([*said, recheck, chosen])
+        text = json.dumps([*parts, recheck, chosen])
         return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
     async def recall(self) -> bool:
         """Load a snapshot if it was made with these settings; return whether that succeeded."""
         self.noted = Column[np.void](NOTED)
-        found = await self.snapshots.read(self._reader, self._said(), self._take_over)
+        found = await self.snapshots.read(self._reader, self._settings_digest(), self._take_over)
         if not found:
             self._area_of = Areas()
             self.agenda.begin(self.anew())
@@ -184,11 +184,11 @@ class DaemonState:
 
     def follow(self, settings: Settings) -> None:
         """Apply these settings to the agenda."""
-        self.settings, said = settings, settings.daemon
+        self.settings, daemon = settings, settings.daemon
         self._sites = Sites(settings.sites)
-        self.policy = policy.load(said.policy)
-        self.agenda.draws.share, self.agenda.budget = said.audit_share, parsed(said.budget)
-        exchange = exchange_of(settings.ephemeral, said)
+        self.policy = policy.load(daemon.policy)
+        self.agenda.draws.share, self.agenda.budget = daemon.audit_share, parsed(daemon.budget)
+        exchange = exchange_of(settings.ephemeral, daemon)
         scopes = {settings.crawl.scope, *(each.scope for each in settings.sites)} - {None, "list"}
         learnt = self.agenda.quota.terms.learnt
         self.agenda.quota.terms = replace(exchange, come=bool(scopes), learnt=learnt)
@@ -209,13 +209,13 @@ class DaemonState:
             found.never[:] |= self._choice.left_out(urls)
         return found
 
-    async def begin_anew(self, ranker: Ranker) -> None:
+    async def reset(self, ranker: Ranker) -> None:
         """Read all pages again with another ranker; no request may be in progress."""
         self.ranker = ranker
         self._area_of, self.noted = Areas(), Column[np.void](NOTED)
         await self.agenda.forget(ranker)
 
-    async def learn_anew(self, ranker: Ranker) -> None:
+    async def relearn(self, ranker: Ranker) -> None:
         """Make another ranker learn the same pages from the corrected store."""
         self.ranker, self.noted = ranker, Column[np.void](NOTED)
         await self.agenda.relearn(ranker)

@@ -128,12 +128,12 @@ def since_of(robots: RobotsRecord) -> float:
 
 async def standing(connection: Reader, db: Path, now: float) -> StatusReport:
     """Return the status without slow counts, for frequent calls."""
-    return StatusReport(**await _standing(connection, db, now))
+    return StatusReport(**await _report_values(connection, db, now))
 
 
 async def store_status(connection: Reader, db: Path, now: float) -> StoreStatus:
     """Return the status of a store."""
-    told = await _standing(connection, db, now)
+    told = await _report_values(connection, db, now)
     last: CrawlRun | None = told["last_run"]
     return StoreStatus(
         **told,
@@ -155,7 +155,7 @@ async def store_status(connection: Reader, db: Path, now: float) -> StoreStatus:
     )
 
 
-async def _standing(connection: Reader, db: Path, now: float) -> dict[str, Any]:
+async def _report_values(connection: Reader, db: Path, now: float) -> dict[str, Any]:
     """Return the values of a :class:`StatusReport`."""
     last, daemon, owner = await runs.latest(connection), None, owner_of(db)
     if last and await runs.latest_outlook(connection, last.run_id):

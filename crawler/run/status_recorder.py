@@ -112,11 +112,11 @@ class StatusRecorder:
             self._snapshot_at = hour
         self._next_at = min(hour, max(2 * now - self._began_at, now + _FIRST_S))
         if len(self.agenda.pages) > _MANY:
-            self._task = asyncio.create_task(self._note(now, submit))
+            self._task = asyncio.create_task(self._record(now, submit))
         else:
-            await self._note(now, submit)
+            await self._record(now, submit)
 
-    async def _note(self, now: float, submit: Callable[[StoreUpdate], Awaitable[None]]) -> None:
+    async def _record(self, now: float, submit: Callable[[StoreUpdate], Awaitable[None]]) -> None:
         await self._state.learn_items()
         await submit(StoreUpdate(now, outlook=await self.outlook(now)))
         for first in range(0, len(self._sites), _BATCH):
@@ -311,7 +311,9 @@ class StatusRecorder:
             "hazard": noted["hazard"].tolist(),
             "importance": pages["importance"].tolist(),
             "clocked": beliefs.clocked[rows].tolist(),
-            "claimed": [None if said < 0 else bool(said) for said in claimed.tolist()],
+            "claimed": [
+                None if is_claimed < 0 else bool(is_claimed) for is_claimed in claimed.tolist()
+            ],
             "worth": _known(worth),
             "urgent": urgent.tolist(),
             "reveals": found.reveals[rows].tolist(),

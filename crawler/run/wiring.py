@@ -276,8 +276,8 @@ class Assembly(WriterHost):
 
     def _requisites(self, agenda: _OpenAgenda) -> Requisites | None:
         """Return the queue of the resources that archived pages need, around the queue of pages."""
-        context, said = self._context, self._context.settings.archive
-        if context.archive is None or not said.requisites:
+        context, archive = self._context, self._context.settings.archive
+        if context.archive is None or not archive.requisites:
             return None
         from freshet.crawler.archive.requisites import Requisites  # noqa: PLC0415 - few archive
 
@@ -285,9 +285,9 @@ class Assembly(WriterHost):
         return Requisites(
             agenda=agenda,
             archive=context.archive,
-            per_page=said.requisites_per_page,
-            share=said.requisites_share,
-            age_s=said.requisites_age_days * _DAY_S,
+            per_page=archive.requisites_per_page,
+            share=archive.requisites_share,
+            age_s=archive.requisites_age_days * _DAY_S,
             attempts=context.settings.crawl.attempts,
             max_redirects=context.settings.crawl.max_redirects,
             lasting=context.lasting,

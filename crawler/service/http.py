@@ -294,7 +294,7 @@ class HttpServer:
         )
         given = {(it.method, it.path) for it in routes if isinstance(it, web.RouteDef)}
         self._has_login = (hdrs.METH_GET, LOGIN) in given
-        looks = [web.get("/healthz", self._tell_health), web.get("/metrics", self._tell_metrics)]
+        looks = [web.get("/healthz", self._serve_health), web.get("/metrics", self._serve_metrics)]
         app.add_routes(it for it in looks if (it.method, it.path) not in given)
         app.add_routes([*routes, web.post(LOGIN, self._log_in), web.post(LOGOUT, self._log_out)])
         app.add_routes([web.get("/{path:.*}", self._refuse_path)])
@@ -368,7 +368,7 @@ class HttpServer:
         known, is_form = self._logins, request.method == hdrs.METH_POST
         if (wrong := request.match_info.http_exception) is not None:
             raise wrong
-        if not self._is_ours(request.headers.getall(hdrs.HOST, [])):
+        if not self._is_allowed_name(request.headers.getall(hdrs.HOST, [])):
             why = "the Host header is not allowed; add its name to operation.host_names"
             raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
         is_program = known is not None and self._is_program(request, known)
@@ -419,7 +419,7 @@ class HttpServer:
         # HX-Redirect makes htmx load the login as a whole page, not into a part of one.
         return HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED, **{"HX-Redirect": login})
 
-    def _is_ours(self, hosts: list[str]) -> bool:
+    def _is_allowed_name(self, hosts: list[str]) -> bool:
         """Return whether the request names exactly one host: an address or an allowed name."""
         if len(hosts) != 1:
             return False
@@ -455,13 +455,13 @@ class HttpServer:
             HTTPStatus.NOT_FOUND, f"there is no such path; there are {', '.join([*there][:-1])}"
         )
 
-    async def _tell_health(self, _request: web.BaseRequest) -> Answer:
+    async def _serve_health(self, _request: web.BaseRequest) -> Answer:
         problems, facts = await self._health()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
         words = {"status": "unavailable" if problems else "ok", "problems": problems, **facts}
         return whole(dated(words), status=status)
 
-    async def _tell_metrics(self, request: web.BaseRequest) -> Answer:
+    async def _serve_metrics(self, request: web.BaseRequest) -> Answer:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
         return whole(encode(self._registry), content_type)
 

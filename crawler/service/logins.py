@@ -57,12 +57,12 @@ class Logins:
 
     def bears(self, request: web.BaseRequest) -> bool:
         """Return whether a request has the token in its header; raise Refused."""
-        said = request.headers.get(hdrs.AUTHORIZATION, "")
-        return self.opens(said, client_of(request, self._proxies))
+        header = request.headers.get(hdrs.AUTHORIZATION, "")
+        return self.opens(header, client_of(request, self._proxies))
 
-    def opens(self, said: str, client: str) -> bool:
+    def opens(self, header: str, client: str) -> bool:
         """Return whether an Authorization header has the token; raise Refused."""
-        scheme, _, given = said.partition(" ")
+        scheme, _, given = header.partition(" ")
         return scheme.lower() == "bearer" and self._is_right(client, given)
 
     def _is_right(self, client: str, given: str) -> bool:
@@ -129,8 +129,8 @@ class Logins:
 
 def client_of(request: web.BaseRequest, proxies: Networks) -> str:
     """Return the client that sent a request, see :func:`client_behind`."""
-    said = ",".join(request.headers.getall("X-Forwarded-For", []))
-    return client_behind(request.remote or "", said, proxies)
+    forwarded = ",".join(request.headers.getall("X-Forwarded-For", []))
+    return client_behind(request.remote or "", forwarded, proxies)
 
 
 def client_behind(client: str, forwarded: str, proxies: Networks) -> str:
@@ -164,9 +164,9 @@ def is_of_others(request: web.BaseRequest) -> bool:
 
     Pages cannot set these headers in a browser; the first one is missing without TLS.
     """
-    said = request.headers.get("Sec-Fetch-Site")
-    if said is not None:
-        return said not in ("same-origin", "none")
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in ("same-origin", "none")
     hosts = {request.headers.get(hdrs.HOST)}
     named = (request.headers.get(name) for name in (hdrs.ORIGIN, hdrs.REFERER))
     return any(each is not None and urlsplit(each).netloc not in hosts for each in named)
@@ -179,16 +179,16 @@ def place_of(wanted: str) -> str:
 
 def stood_at(request: web.BaseRequest) -> str:
     """Return the path of a form's page on this server, by the Referer header."""
-    said = urlsplit(request.headers.get(hdrs.REFERER, ""))
-    return place_of(said._replace(scheme="", netloc="", fragment="").geturl())
+    page = urlsplit(request.headers.get(hdrs.REFERER, ""))
+    return place_of(page._replace(scheme="", netloc="", fragment="").geturl())
 
 
 def check_form(request: web.BaseRequest, form: Mapping[str, str]) -> None:
     """Raise Refused unless the form is of this server and, except for a login, of its session."""
     # Pages cannot set these headers in a browser; the first one is missing without TLS.
-    said = request.headers.get("Sec-Fetch-Site")
+    site = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get(hdrs.ORIGIN, "").partition("://")[2]
-    if said != "same-origin" and (said is not None or origin != request.headers[hdrs.HOST]):
+    if site != "same-origin" and (site is not None or origin != request.headers[hdrs.HOST]):
         raise Refused(403, "only a page of this server may send this form")
     given = form.get("csrf", "")
     if request.path != LOGIN and not (given and _same(given, request[CSRF])):

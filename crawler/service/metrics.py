@@ -28,7 +28,7 @@ from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, StoreUpdate, Visit
 
 #: The documentation of each metric.
-SAYS: Final = tomllib.loads((files(__package__) / "metrics.toml").read_text("utf-8"))
+DOCUMENTATION: Final = tomllib.loads((files(__package__) / "metrics.toml").read_text("utf-8"))
 _LAG_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 _WORK_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0)
 _EXCHANGE_BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -130,12 +130,12 @@ def _labels(entry: Entry) -> tuple[str, str, str]:
     """Return the purpose of a request, its outcome, and the state of the host after it."""
     match entry:
         case Visit():
-            told = str(entry.role), str(entry.observation.kind)
+            labels = str(entry.role), str(entry.observation.kind)
         case StoreUpdate(robots=(_, record)):
-            told = "robots", str(record.standing)
+            labels = "robots", str(record.standing)
         case _:
-            told = "probe", "settled"
-    return *told, _host_state(entry.host)
+            labels = "probe", "settled"
+    return *labels, _host_state(entry.host)
 
 
 def _host_state(state: HostState | None) -> str:
@@ -206,7 +206,9 @@ def _made(
     labels: Sequence[str] = (),
     **options: object,
 ) -> T:
-    return kind(f"freshet_{name}", SAYS["events"][name], labels, registry=registry, **options)
+    return kind(
+        f"freshet_{name}", DOCUMENTATION["events"][name], labels, registry=registry, **options
+    )
 
 
 class _Standing(Collector):
@@ -222,9 +224,9 @@ class _Standing(Collector):
     def collect(self) -> Iterator[Metric]:
         families = {"counters": CounterMetricFamily, "gauges": GaugeMetricFamily}
         for name, value in self._figures().items():
-            kind = "counters" if name in SAYS["counters"] else "gauges"
-            label = [SAYS["labels"][name]] if isinstance(value, Mapping) else []
-            found = families[kind](f"freshet_{name}", SAYS[kind][name], labels=label)
+            kind = "counters" if name in DOCUMENTATION["counters"] else "gauges"
+            label = [DOCUMENTATION["labels"][name]] if isinstance(value, Mapping) else []
+            found = families[kind](f"freshet_{name}", DOCUMENTATION[kind][name], labels=label)
             if isinstance(value, Mapping):
                 for each, number in value.items():
                     found.add_metric([each], number)

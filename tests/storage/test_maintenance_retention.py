@@ -178,8 +178,8 @@ async def test_links_that_went_go_and_those_that_stand_stay(store: SmallStore) -
     store.link(one, "http://a.example/", 0.0, gone_at=DAY_S)
     store.link(one, "http://b.example/", 0.0, gone_at=NOW - DAY_S)
     assert await pruned(store, kept_for(link_age_s=2 * DAY_S)) == {
-        "links that went": 1,
-        "links that went, off site": 1,
+        "removed links": 1,
+        "removed links, off site": 1,
     }
     assert rows(store.path, "SELECT dst_id FROM link") == [(three,)]
     assert rows(store.path, "SELECT url FROM offsite_link") == [("http://b.example/",)]
@@ -259,9 +259,9 @@ async def test_nothing_is_left_of_the_work(store: SmallStore) -> None:
         DeletedRows(what, table, 0, 0)
         for what, table in [
             ("bodies", "body"), ("sketches", "version"), ("failures", "observation"),
-            ("links that went", "link"), ("links that went, off site", "offsite_link"),
+            ("removed links", "link"), ("removed links, off site", "offsite_link"),
             ("alerts sent", "alert"), ("messages sent", "alert_message"),
-            ("deletions told", "change"),
+            ("reported deletions", "change"),
         ]
     ]  # fmt: skip
     assert rows(store.path, "SELECT name FROM sqlite_temp_master") == []

@@ -81,7 +81,7 @@ def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
 
 def test_the_change_rate_of_a_crawled_page_is_that_of_its_own_visits(store: SmallStore) -> None:
     said = explain(store.path, f"{HOST}/a").stdout.replace("\n", " ")
-    assert "Estimated from its own visits alone." in said
+    assert "Estimated from the visits to this page only." in said
     told = as_json("explain", "--db", store.path, f"{HOST}/a")
     assert told["prospect"] is None
     assert told["change_rate"]["compared"] == 1

@@ -88,7 +88,7 @@ async def test_what_robots_forbids_is_told_with_rule_line_and_group(site: SmallS
     robots(site, "User-agent: Freshet\nCrawl-delay: 4\nDisallow: /private/\nAllow: /\n")
     site.due(site.page("/private/a"), NOW - 1)
     told = await explained(site, f"{HOST}/private/a")
-    assert told.outlook == "due now; robots.txt forbids this page (Disallow: /private/)"
+    assert told.outlook == "not visited: robots.txt forbids this page (Disallow: /private/)"
     assert told.robots is not None
     verdict = told.robots.verdict
     assert (verdict.rule, verdict.line, verdict.agent) == ("Disallow: /private/", 3, "freshet")

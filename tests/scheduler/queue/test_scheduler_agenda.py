@@ -324,7 +324,7 @@ async def test_nothing_is_kept_of_hosts_that_are_finished(crawl: Crawl) -> None:
     await crawl.take_all(*range(1, 11))
     agenda = crawl.agenda
     assert (agenda._queues, agenda._taken, agenda._held) == ({}, {}, 0)
-    assert (agenda._more, agenda._hungry, agenda._later) == (set(), {}, [])
+    assert (agenda._more, agenda._to_refill, agenda._later) == (set(), {}, [])
 
 
 async def test_a_frontier_of_100_000_urls_takes_little_memory(crawl: Crawl) -> None:
