@@ -76,7 +76,7 @@ def test_without_room_for_writing_it_anew_the_rows_are_gone_all_the_same(
 def test_little_free_space_is_not_worth_it(
     store: SmallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gc, "_WORTH", 1.1)
+    monkeypatch.setattr(gc, "_VACUUM_FROM", 1.1)
     size = store.path.stat().st_size
     assert collect(store.path).exit_code == 0
     assert store.path.stat().st_size == size
