@@ -1,4 +1,4 @@
-"""The routes of ``/v1``: changefeed, documents, pages of a store; openapi.toml tells all.
+"""The routes of ``/v1``: changefeed, documents, pages of a store. See openapi.toml.
 
 *Invariant.* A step of the event loop makes of a store a few documents or some hundred rows, and
 holds one such part in memory, however much is asked for and however slowly it is read.
@@ -44,7 +44,7 @@ from freshet.storage.tables.runs import SiteSetting
 
 _FEED: Final = "/v1/changefeed"
 PAGES: Final = "/v1/pages"
-#: With documents or without: changes without a limit, at most, and those of one step.
+#: Default number of changes, with documents (True) or without.
 _USUAL: Final = {False: 1_000, True: 100}
 _MOST: Final = {False: 10_000, True: 1_000}
 _STEP: Final = {False: 500, True: 10}
@@ -73,7 +73,7 @@ class StoreApi:
         name: of the store.
         library: the documents of the store.
         routes: the routes, for a server.
-        source: where the settings come from; None: nobody changes them here.
+        source: where the settings come from; None if they cannot be changed here.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class StoreApi:
             _, now = await changes.read("now", 0)
         except ValueError as error:
             raise UsageError(f"since: {error}") from error
-        # What comes from now on, not from the time of the next read on.
+        # From the time of this request on, not of the next read.
         since = now if since == "now" else since
         wait_s, headers = asked["heartbeat"] / 1_000, down_header(changes.down)
         if feed == "normal":
@@ -157,7 +157,7 @@ class StoreApi:
         form, wanted, chars = asked["format"], _wanted(asked), _chunk_chars(asked)
         if chars is not None and form != "json":
             raise UsageError(f"format={form}: chunks are in JSON only")
-        # A URL as it is, which cannot have a query, is understood, too.
+        # A URL that is not escaped is accepted as well; it cannot have a query.
         typed = named if "://" in named else unquote(named)
         shard, typed = await self.library.home(typed)
         read = asking(_version, urls=spellings(typed), wanted=wanted)
@@ -204,7 +204,7 @@ class StoreApi:
 
 
 def _selected(settings: Settings) -> list[tuple[object, ...]]:
-    """Return what selects the content of documents, beside what the store keeps of it."""
+    """Return the settings that select the content of documents; the store may add to them."""
     return [(it.match, it.include, it.ignore) for it in settings.sites]
 
 
@@ -223,7 +223,7 @@ def _value(name: str, text: str, schema: dict[str, Any]) -> object:
 
 
 def _wanted(asked: Mapping[str, Any]) -> str | None:
-    """Return the version that is asked for; raise UsageError for none and for two."""
+    """Return the requested version; raise UsageError unless exactly one is named."""
     version, as_of = asked["version"], asked["as_of"]
     if as_of is not None and version is not None:
         raise UsageError("give version or as_of, not both")
@@ -244,7 +244,7 @@ def _usage(asked: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _chunk_chars(asked: Mapping[str, Any]) -> int | None:
-    """Return the most characters of the chunks that are asked for, None of none."""
+    """Return the most characters of the requested chunks, None without chunks."""
     return asked["chunk_chars"] if asked["chunks"] else None
 
 
@@ -270,7 +270,7 @@ async def _stored(made: Documents, version_id: int) -> StoredDocument | None:
 
 
 def down_of(down: Mapping[int, str]) -> dict[str, object]:
-    """Return for JSON which shards could not be read, and why; nothing if all could."""
+    """Return the shards that could not be read and the reasons, as JSON; {} if all could."""
     return {"down": {str(shard): why for shard, why in down.items()}} if down else {}
 
 
@@ -342,7 +342,7 @@ class ApiAlone:
         return whole(refusal.as_json(), status=refusal.status, headers=refusal.headers)
 
     async def close(self) -> None:
-        """Do nothing: nothing was begun."""
+        """Do nothing: this source holds no resources."""
 
 
 def pages_of(api: StoreApi, settings: Settings) -> HtmlPages:

@@ -24,7 +24,7 @@ from freshet.storage.tables.changefeed import ChangeKind, LastChange, Position
 
 #: Seconds after which a consumer that waits looks whether the store was replaced.
 HEARTBEAT_S: Final = 60.0
-#: Entries of one read: a snapshot of the store is held for so long.
+#: Entries of one read. A read holds a snapshot of the store.
 BATCH: Final = 200
 
 
@@ -34,13 +34,13 @@ class Change:
 
     ``seq`` is the cursor after it, ``id`` the URL, ``at`` the time in UTC. A page that was
     ``deleted`` has no document any more; ``moved_to`` is the new URL of one that has moved for
-    good. ``doc`` is None also where documents were not asked for. The page has answered without
-    any content ``no_content_since`` then; it keeps its document. ``kinds`` name what differs:
-    words, links, images, state, order, layout, or what is stated of the page's use (preferences).
-    ``doubt`` says why the page may be no content, ``preferences`` what is stated of its use; a page
-    that forbids a purpose is told as deleted.
-    ``chunks`` are those of ``doc`` if they were asked for, and ``removed`` the ids of those that
-    it had at the cursor and has not any more; None: not known, all others of the page go.
+    good. ``doc`` is None also if documents were not requested. The page has had no content since
+    ``no_content_since``; it keeps its document. ``kinds`` names the parts that differ: words,
+    links, images, state, order, layout, or the statements about the page's use (preferences).
+    ``doubt`` is the reason why the page may not be content, ``preferences`` the statements about
+    its use; a page that forbids a purpose is reported as deleted.
+    ``chunks`` has the chunks of ``doc`` if requested, and ``removed`` the ids that the page had at
+    the cursor and has lost; None: unknown, so delete all other chunks of the page.
     """
 
     seq: str
@@ -105,12 +105,11 @@ def _still_waiting(unasked: list[int], full: list[int], left: int) -> list[int]:
 class Changefeed:
     """The changes of a store's documents: each page once, by its last state (as in CouchDB).
 
-    ``docs`` are read along if wanted, with ``chunk_chars`` cut into chunks of at most so many
-    characters. ``noise`` asks also for versions that differ by noise
-    only, ``match`` for the changes of pages whose whole URL matches. Pages that forbid one of the
-    uses ``usage``, or a purpose of the settings, are told as deleted. Of a folder of shards, each
-    has its place in the cursor; ``down`` says which could not be read lately, and why: they keep
-    their places.
+    ``docs`` are read along if wanted, with ``chunk_chars`` cut into chunks of at most this many
+    characters. ``noise`` adds versions that differ by noise only, ``match`` selects pages by their
+    whole URL. Pages that forbid one of the uses ``usage``, or a purpose of the settings, are
+    reported as deleted. For a folder of shards the cursor has a place for each; ``down`` names the
+    shards that could not be read lately, with the reason. They keep their places.
     """
 
     library: Library
@@ -124,11 +123,11 @@ class Changefeed:
     async def read(self, since: str, limit: int = BATCH) -> tuple[list[Change], str]:
         """Return up to ``limit`` changes after a cursor, ``0`` (all) or ``now`` (none).
 
-        With them comes the cursor after them, which the consumer is to keep.
+        The second value is the cursor after them; the consumer stores it.
 
         Raises:
-            ValueError: ``since`` is no cursor.
-            CursorGone: what changed since is not known in full: start anew.
+            ValueError: ``since`` is not a cursor.
+            CursorGone: the changes since are no longer known in full: start again at ``0``.
             StoreError: the store cannot be read, or a document cannot be made now.
         """
         # Of a thousand readers that a commit wakes few read at a time.
@@ -148,7 +147,7 @@ class Changefeed:
     ) -> tuple[list[Change], str]:
         """Return the changes of all shards, each of which has its part of the limit."""
         told, left = list[Change](), limit
-        # Each shard in turn, and then what others leave of their parts.
+        # Each shard in turn, then the rest of the limit that others did not use.
         waiting = [(turn + n) % count for n in range(count)]
         while waiting:
             # Without a limit all are asked, for their places.
@@ -190,7 +189,7 @@ class Changefeed:
     async def awaited(
         self, since: str, wait_s: float, limit: int = BATCH
     ) -> tuple[list[Change], str]:
-        """Return the changes after a cursor; where there are none, wait for some for so long.
+        """Return the changes after a cursor; without any, wait for some up to this time.
 
         Raises as :meth:`read`.
         """
@@ -206,7 +205,7 @@ class Changefeed:
 
 
 class _Content(NamedTuple):
-    """A document as it is told: with its chunks and the ids of those that are gone."""
+    """A document as delivered: with its chunks and the ids of removed ones."""
 
     doc: StoredDocument
     chunks: tuple[Chunk, ...] | None = None
@@ -233,7 +232,7 @@ async def _changes(
         found, after = await changefeed.changes(db, place, limit, noise=noise, match=match)
         found = [_permitted(it, made.purposes | usage) for it in found]
         if chunk_chars is not None:
-            # Which noise a consumer was told of is not kept.
+            # The store does not record which noise a consumer has received.
             told = {} if noise else await changefeed.told_versions(db, place, found)
             return found, after, await _chunked(made, db, found, told, chunk_chars)
         wanted = [each.version_id for each in found if docs and each.version_id is not None]
@@ -254,7 +253,7 @@ async def _chunked(
     told: Mapping[int, int | None],
     chars: int,
 ) -> dict[int, _Content]:
-    """Return the contents of changes; ``told`` are the versions that a consumer has, by page."""
+    """Return the contents of changes; ``told`` has the consumer's versions, by page."""
     # First, so that the cache has the documents of now.
     had = await made.read(db, [it for it in told.values() if it is not None], caches=False)
     versions = {it.version_id: it.page_id for it in found if it.version_id is not None}

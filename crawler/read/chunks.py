@@ -1,7 +1,7 @@
 """Chunks of a document: passages that an index searches, or a model embeds.
 
-A document is cut between its blocks: before a heading first, and within a long section where the
-text itself says. *Invariant*: where a section is cut depends on the blocks near the cut. So an edit
+A document is cut between its blocks: first before headings, then within long sections, at places
+that the text itself determines. *Invariant*: a cut depends on the blocks near it alone. So an edit
 gives new ids to the chunks near it, and the others keep theirs.
 """
 
@@ -45,9 +45,9 @@ class Chunk:
     """A passage of a page, in Markdown.
 
     ``id`` stays while the section and the text stay. ``url`` leads to the passage: to an element
-    with an id, else by its first words. ``headings`` are those above it, from the first level down,
-    or the title of a page that has none there. ``position`` counts the chunks of the page from 0;
-    ``previous`` and ``next`` are the ids beside it.
+    with an id, else by its first words. ``headings`` are the headings above it, from the first
+    level down, or the title of a page without them. ``position`` counts the chunks of the
+    page from 0; ``previous`` and ``next`` are the ids beside it.
     """
 
     id: str
@@ -94,7 +94,7 @@ def chunks_of(
 
     ``headings`` have a level, a text, and the id of an element there or "". A chunk is longer only
     where one row of a table or one line of code is. It has a sixth of ``chars`` at least, unless
-    the page, or what follows its last heading, has less and fits to nothing beside it.
+    the page, or the text after its last heading, is shorter and fits no neighbour.
 
     Raises:
         ValueError: ``chars`` is less than 200.
@@ -149,7 +149,7 @@ class _Unit:
 
 @dataclass(slots=True)
 class _Section:
-    """A heading and the blocks up to the next one; before the first heading there is none."""
+    """A heading and the blocks up to the next one; the first section may have no heading."""
 
     path: tuple[str, ...]
     anchor: str
@@ -160,7 +160,7 @@ class _Section:
         """Yield its blocks, those cut that are too long; the heading is with the first."""
         first = f"{self.heading}{_APART}" if self.heading else ""
         for block in self.blocks:
-            # A heading that leaves little room, or a part that has none, is alone.
+            # A heading that leaves little room stays alone, as does a part without a heading.
             room = chars - len(first) if len(first) <= chars // 2 else chars
             for part in [block] if len(block) <= room else _parts(block, room):
                 yield _Unit(first + part, self.path, self.anchor)
@@ -242,7 +242,7 @@ def _cut(sections: Iterable[_Section], chars: int) -> list[list[_Unit]]:
 
 
 def _belong(run: Sequence[_Unit], units: Sequence[_Unit]) -> bool:
-    """Return whether a section goes on below what was begun, or is beside it."""
+    """Return whether a section is below or beside the run."""
     return len(units[0].path) >= len(run[-1].path)
 
 
@@ -263,7 +263,7 @@ def _packed(texts: Sequence[str], joint: int, chars: int) -> list[int]:
     """Return how many of these texts in a row are put together, each time up to ``chars``.
 
     In the half that fits last, the cut is where the text behind it has the lowest checksum: an
-    edit before does not move it. A rest that is too short gets some of what stands before.
+    edit before does not move it. A rest that is too short gets part of the text before it.
     """
     counts, begin, size = list[int](), 0, -joint
     for number, text in enumerate(texts):
@@ -292,7 +292,7 @@ def _cut_at(texts: Sequence[str], begin: int, number: int, joint: int, chars: in
 
 
 def _fill_last(counts: list[int], texts: Sequence[str], joint: int, chars: int) -> None:
-    """Move texts into the last group until it is long enough; the one before stays so, too."""
+    """Move texts into the last group until it is long enough; the one before stays long enough."""
     least = chars // _FEWEST_OF
     begin = len(texts) - counts[-1]
     before = begin - counts[-2]
@@ -321,7 +321,7 @@ def _parts(block: str, chars: int) -> list[str]:
         return [f"{head}{part}{foot}" for part in inner]
     if len(lines) > 2 and _DELIMITERS.fullmatch(lines[1]):
         head = "\n".join([*lines[:2], ""])
-        # A head that leaves little room stands over the first rows only.
+        # A head that leaves little room is repeated over the first rows only.
         repeated = head if len(head) <= chars // 2 else ""
         first, *others = _joined(lines[2:], "\n", chars - len(repeated))
         return [head + first, *(repeated + part for part in others)]
@@ -346,7 +346,7 @@ def _shorter(text: str, chars: int) -> list[str]:
     if len(text) <= chars:
         return [text]
     for ends in (_LINES, _SENTENCES, _WORDS):
-        # What ends with such an end has nothing behind it.
+        # A text that ends with such an end has no second part.
         if len(parts := [part for part in ends.split(text) if part]) > 1:
             short = [piece for part in parts for piece in _shorter(part, chars)]
             return [part.rstrip() for part in _joined(short, "", chars)]
@@ -354,7 +354,7 @@ def _shorter(text: str, chars: int) -> list[str]:
 
 
 def _joined(texts: Sequence[str], joint: str, chars: int) -> list[str]:
-    """Return texts put together up to so many characters."""
+    """Join texts up to this many characters."""
     found, begin = list[str](), 0
     for count in _packed(texts, len(joint), chars):
         found.append(joint.join(texts[begin : begin + count]))

@@ -69,8 +69,8 @@ class StoredDocument(Document):
     """The document of one version of a page.
 
     ``version`` is its number. ``fetched_at`` and ``changed_at``, the last significant change until
-    then, are in UTC. ``missing`` says why there is no content, ``preferences`` are what is stated
-    of its use.
+    then, are in UTC. ``missing`` is the reason for a lack of content, ``preferences`` has the
+    statements about its use.
     """
 
     url: str
@@ -96,7 +96,7 @@ class StoredDocument(Document):
         return self.cut()
 
     def cut(self, chars: int = CHUNK_CHARS) -> tuple[Chunk, ...]:
-        """Return the content in passages of at most so many characters, 200 or more."""
+        """Return the content in passages of at most ``chars`` characters (200 or more)."""
         headings = zip(self.headings, self.anchors, strict=True)
         outline = [(level, text, anchor) for (level, text), anchor in headings]
         return chunks_of(
@@ -149,7 +149,7 @@ _FIELDS: Final = tuple(each.name for each in fields(Document))
 
 
 def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each block with its id: the digest of its text, and a number if it comes again."""
+    """Yield each block with its id: the digest of its text, and a number if it is repeated."""
     seen = Counter[str]()
     for text in blocks:
         octets = compared(text).encode("utf-8", "replace")
@@ -159,13 +159,13 @@ def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def forbidden(preferences: str | None, purposes: Collection[str]) -> str | None:
-    """Return why a page is left out of what is delivered for these purposes, or None."""
+    """Return why a page is not delivered for these purposes, or None."""
     found = forbidding(from_text(preferences), purposes) if preferences and purposes else None
     return None if found is None else f"the site forbids {found.use} ({found.where}: {found.text})"
 
 
 class NoHistory(UnknownPage):
-    """A page that has not changed: there is nothing to compare."""
+    """A page that has not changed, so that no two versions can be compared."""
 
 
 def _not_kept(number: int) -> str:
@@ -184,7 +184,7 @@ async def read_text(
 ) -> Blocks:
     """Return the blocks of main text of a version, as change detection would compare them now.
 
-    ``hints`` select another text than those of the settings and of the store.
+    ``hints`` replace the selectors of the settings and of the store.
 
     Raises:
         UnknownPage: its bytes are not kept, or cannot be parsed.
@@ -293,7 +293,7 @@ class Documents:
         return _stored(source, found)
 
     def _key(self, source: DocumentSource, hints: SelectorHints) -> bytes:
-        """Name all that a document is made of, and what it has."""
+        """Return the key of a document: a digest of its sources and of its format."""
         of = source.url, source.content_type, source.digest.hex()
         parts = DOCUMENT_VERSION, _FIELDS, hints.include, hints.ignore, *of
         return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
@@ -313,7 +313,7 @@ class Documents:
         return None
 
     async def _keep(self, made: "_Made") -> None:
-        """Move what was made into the cache, but for what the store does not have any more."""
+        """Move new documents into the cache, except for versions that the store has deleted."""
         cache, rows = self._cache, []
         if cache is None or not made:
             return
@@ -344,7 +344,7 @@ class Documents:
             self._cache.close()
 
 
-#: What was made of versions: its key, and the document or why there is none.
+#: Results by version: the key, and the document or the reason for a lack of it.
 _Made: TypeAlias = dict[int, tuple[bytes, Document | Unparsable]]
 
 
@@ -397,7 +397,7 @@ def _opened(file: Path, timeout_s: float = _BUSY_TIMEOUT_S) -> sqlite3.Connectio
 def _prepared(cache: sqlite3.Connection) -> sqlite3.Connection:
     try:
         cache.execute("PRAGMA journal_mode = WAL")
-        # Losing some documents to a power cut costs nothing.
+        # Documents that a power cut destroys are made again.
         cache.execute("PRAGMA synchronous = OFF")
         cache.execute(_SCHEMA)
     except BaseException:
@@ -411,7 +411,7 @@ _NEAREST: Final = 3
 
 
 async def known(db: Reader, typed: str) -> KnownUrl:
-    """Return what the store knows of a URL as it was typed.
+    """Return the store's knowledge of a URL as it was typed.
 
     Raises:
         UsageError: it is not a URL.
@@ -425,7 +425,7 @@ async def known(db: Reader, typed: str) -> KnownUrl:
 
 
 async def final(db: Reader, typed: str) -> KnownUrl | OtherName:
-    """Return the page that a URL stands for, also through redirects; raises as :func:`known`."""
+    """Return the page of a URL, following redirects; raises as :func:`known`."""
     found = await known(db, typed)
     return found.alias or found
 
@@ -449,7 +449,7 @@ def unknown(url: str, near: Sequence[str]) -> str:
 
 
 def _similarity(one: str, other: str) -> float:
-    """Return the similarity from 0 to 1, whatever the schemes."""
+    """Return the similarity from 0 to 1, ignoring schemes."""
     return SequenceMatcher(
         None, one.partition(":")[2], other.partition(":")[2], autojunk=False
     ).ratio()
@@ -464,7 +464,7 @@ def version_of(
     """Return a version by number, from the end of those that count if negative, or of a date.
 
     Raises:
-        UsageError: ``wanted`` is no such number, or neither a number nor a date.
+        UsageError: ``wanted`` is an unknown number, or neither a number nor a date.
         UnknownPage: the page had no version then.
     """
     numbers = f"1 to {len(stored)}, or from the end -1 to -{len(counted)}"
@@ -514,7 +514,7 @@ class VersionDifference:
     volatile: frozenset[int] = frozenset()
 
     def is_volatile(self, block: AlignedBlock) -> bool:
-        """Return whether the block stands at a slot that differs at every visit."""
+        """Return whether the block is in a slot that differs at every visit."""
         return block.after in self.volatile
 
     @property
@@ -612,7 +612,7 @@ async def selector_in(made: Documents, url: str, of: Sequence[str], block: str) 
 
 
 def _require_two(url: str, stored: int, counted: int) -> None:
-    """Raise an error where there are no two versions, or none that count."""
+    """Raise an error without two versions, or without two that differ in a kind that counts."""
     if stored < 2:
         had = "one version" if stored else "no version"
         raise NoHistory(f"{url}: has {had} in the store; a diff needs two: crawl it again later")
@@ -667,7 +667,7 @@ class SummarisedChange(Protocol):
 
     @property
     def blocks_removed(self) -> int | None:
-        """The number of blocks that are gone."""
+        """The number of removed blocks."""
 
 
 async def change_summary(
@@ -685,7 +685,7 @@ async def change_summary(
 async def change_blocks(
     db: Reader, parser: Parser, it: SummarisedChange
 ) -> tuple[AlignedBlock, ...]:
-    """Align both texts of a change; none where their bytes are not kept or cannot be parsed."""
+    """Align both texts of a change; empty if their bytes are not kept or cannot be parsed."""
     ids = [each for each in (it.before_id, it.version_id) if each is not None]
     if len(found := await page.by_id(db, *ids)) == 2:
         with suppress(UnknownPage):

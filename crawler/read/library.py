@@ -1,4 +1,4 @@
-"""The stores of a path, each read where it is: that of a file, or those of a folder's shards."""
+"""The stores at a path: one file, or the shards of a folder."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,8 +20,8 @@ from freshet.storage.stores import Stores, is_folder, open_stores
 from freshet.storage.tables.runs import SiteSetting, put_site_setting
 
 T = TypeVar("T")
-#: Reads one store. It may be sent to another process: it is a function of a module, or a
-#: ``partial`` of one, and what it returns is plain data.
+#: Reads one store. It may be sent to another process, so it is a function of a module or a
+#: ``partial`` of one, and returns plain data.
 Read: TypeAlias = Callable[[Documents], Awaitable[T]]
 #: What shards answered, and why others are down.
 Answers: TypeAlias = tuple[dict[int, T], dict[int, str]]
@@ -30,11 +30,11 @@ Answers: TypeAlias = tuple[dict[int, T], dict[int, str]]
 _HOPS: Final = 5
 
 
-#: How often waiting readers are told whether something was committed: microseconds of work.
+#: Seconds between checks for commits on behalf of waiting readers; a check takes microseconds.
 _POLL_S: Final = 0.1
-#: Shards that are looked at so often; more of them more seldom.
+#: Most shards that are checked at this rate; with more, checks are rarer.
 _POLLED: Final = 100
-#: Reads at a time, each of which holds a snapshot and a thread.
+#: Concurrent reads. Each holds a snapshot and a thread.
 _READERS: Final = 16
 
 
@@ -54,7 +54,7 @@ class Library:
         self._groups = {} if settings is None else settings.politeness.groups
         self._purposes = () if settings is None else settings.crawl.purpose
         self._documents = dict[Path, Documents]()
-        #: For reads of which many may be wanted at once.
+        #: Limits concurrent reads.
         self.turn = asyncio.Semaphore(_READERS)
         self._waiting = 0
         self._looking: asyncio.Task[None] | None = None
@@ -63,7 +63,7 @@ class Library:
 
     @property
     def shards(self) -> Stores | None:
-        """The stores of a folder, as they are now; None of a file."""
+        """The current stores of a folder; None for a file."""
         return open_stores(self.path) if is_folder(self.path) else None
 
     async def each(self, read_of: Callable[[int], Read[T] | None]) -> Answers[T]:
@@ -94,7 +94,7 @@ class Library:
             return error
 
     async def one(self, shard: int, read: Read[T]) -> T:
-        """Return what a shard answers; raises StoreError also if it is down."""
+        """Return the answer of a shard; raises StoreError also if the shard is down."""
         found, down = await self.each(lambda it: read if it == shard else None)
         if shard not in found:
             raise StoreError(f"shard {shard} is down: {down[shard]}")
@@ -119,14 +119,14 @@ class Library:
         return shard, typed
 
     async def commits(self) -> Mapping[int, object]:
-        """Return, by shard, what differs after each commit."""
+        """Return, by shard, a value that differs after each commit."""
         return (await self.each(lambda _: _commits))[0]
 
     async def changed(self, before: Mapping[int, object], until: float) -> None:
         """Wait for a commit after ``before``, or for the time ``until`` of the event loop.
 
-        One look at the files of a store is for all who wait. Other processes commit, too: nothing
-        would set an event.
+        One check of a store's files serves all waiting readers. Other processes commit as well, and
+        they cannot set an event here.
         """
         self._waiting += 1
         if self._looking is None:
@@ -144,8 +144,8 @@ class Library:
                 self._looking = None
 
     async def _look(self) -> None:
-        """Look at the files from time to time, and wake all who wait when they differ."""
-        # Whoever is woken by an error reads, and learns of it.
+        """Check the files from time to time, and wake all waiting readers when they differ."""
+        # A reader that an error wakes reads, and gets the error itself.
         with suppress(StoreError):
             while True:
                 await asyncio.sleep(_POLL_S * max(1.0, len(self._seen or ()) / _POLLED))
@@ -177,7 +177,7 @@ class Library:
 
 
 def asking(query: Callable[..., Awaitable[T]], /, **values: object) -> Read[T]:
-    """Return the read that makes a query of the database as it is at one moment."""
+    """Return a read that runs a query in one snapshot of the database."""
     return partial(_ask, query, **values)
 
 
@@ -200,14 +200,14 @@ async def _put(path: Path, it: SiteSetting) -> None:
 
 
 async def _commits(made: Documents) -> list[tuple[int, int]]:
-    """Return what differs after each commit: times and sizes of a store's files.
+    """Return the times and sizes of a store's files, which differ after each commit.
 
-    No connection is kept for it, of which a folder would need one a shard.
+    This needs no open connection; a folder would need one for each shard.
     """
     found = []
     for file in (made.path, made.path.with_name(f"{made.path.name}-wal")):
         with suppress(OSError):
-            # A reader makes the log, too, without anything in it.
+            # A reader creates the log as well, but leaves it empty.
             if (told := file.stat()).st_size:
                 found.append((told.st_mtime_ns, told.st_size))
     return found

@@ -1,7 +1,7 @@
 """Lists of pages that people see: answers to searches, and digests of alerts.
 
-What people open of them is known to an extension, if there is one (entry points
-``freshet.audiences``): it arranges lists, and notes what they showed.
+An extension may record which results people open (entry points ``freshet.audiences``). It also
+arranges lists and records the pages that they showed.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ log = logging.getLogger(__name__)
 
 _DAY_S: Final = 86_400
 
-#: For whom, or where, a list was shown.
+#: Where a list was shown.
 MadeFor: TypeAlias = Literal["terminal", "http", "digest", "file"]
 
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """A page in a list at a ``place`` from 1 on; ``promoted``: it came there by chance.
+    """A page in a list at a ``place`` from 1 on; ``promoted``: its place was drawn at random.
 
-    ``showing_id`` is what a link names: 63 random bits, which nobody guesses.
+    ``showing_id`` is the id in links to it: 63 random bits, so that it cannot be guessed.
     """
 
     showing_id: int
@@ -48,15 +48,15 @@ class Impression:
 
     @classmethod
     def of(cls, page_id: int, place: int, *, promoted: bool = False) -> "Impression":
-        """Return a page in a list, with an id of its own."""
+        """Return a page in a list, with a new id."""
         return cls(randbits(63), page_id, place, promoted)
 
 
 @dataclass(frozen=True, slots=True)
 class RankedPage:
-    """A page of a list; those of a lower ``tier`` stand before all others.
+    """A page of a list; pages of a lower ``tier`` precede all others.
 
-    ``worth`` is its relevance, ``promoted`` whether it came to its place by chance.
+    ``worth`` is its relevance, ``promoted`` whether its place was drawn at random.
     """
 
     page_id: int
@@ -66,7 +66,7 @@ class RankedPage:
     promoted: bool = False
 
     def shown_at(self, place: int) -> Impression:
-        """Return it at a place, from 1 on, of a list that is shown, with an id of its own."""
+        """Return its impression at a place, from 1 on, of a list that is shown, with a new id."""
         return Impression.of(self.page_id, place, promoted=self.promoted)
 
 
@@ -76,8 +76,8 @@ class SearchResult:
 
     ``is_partial``: some of the words are not on it. ``marks`` are where the words that were found
     begin and end in ``snippet``, which is empty if the page's bytes are not kept. ``is_new``: it
-    was promoted to its place, for nobody has looked at it yet. ``showing`` is its place in the list
-    as it is recorded, and what a link to it names.
+    was promoted to its place because it was never looked at. ``showing`` is the record of its place
+    in the list, with the id in links to it.
     """
 
     url: str
@@ -100,7 +100,7 @@ class SearchResult:
 
 
 class Audience(Protocol):
-    """The people to whom lists are shown."""
+    """The users who see lists."""
 
     @property
     def links(self) -> bool:
@@ -108,7 +108,7 @@ class Audience(Protocol):
 
     @property
     def arranges(self) -> bool:
-        """True if a list may be shown in another order than that of relevance."""
+        """True if a list may be shown in another order than by relevance."""
 
     def arranged(self, found: Sequence[RankedPage], count: int, seed: int) -> list[RankedPage]:
         """Return the first ``count`` pages of a list, in the order in which they are shown.
@@ -127,10 +127,10 @@ AUDIENCES: Final = "freshet.audiences"
 
 
 class Audiences(Protocol):
-    """Knows what people open of lists: a module with this function, or an object."""
+    """Record of the results that people open: a module with this function, or an object."""
 
     async def audience_of(self, db: Reader, settings: Settings, now: float) -> Audience | None:
-        """Return what was opened in a store so far; None if lists are not recorded."""
+        """Return the audience of a store so far; None if lists are not recorded."""
 
     def nobody(self, settings: Settings) -> Audience | None:
         """Return an audience that has not opened anything; None if lists are not recorded."""
@@ -147,7 +147,7 @@ async def audience_in(db: Reader, settings: Settings, now: float) -> Audience | 
 
 
 async def audience_of(library: Library, settings: Settings, now: float) -> Audience | None:
-    """Return the audience of a library; that of a folder is shown lists by relevance alone."""
+    """Return the audience of a library; lists of a folder are ordered by relevance alone."""
     known = _audiences()
     if known is None:
         return None
@@ -171,12 +171,12 @@ def link_to(showing: Impression) -> str:
 async def record(
     path: Path, audience: Audience, made_for: MadeFor, at: float, listed: Sequence[Impression]
 ) -> None:
-    """Note a list that was shown, beside whoever writes the store."""
+    """Record a list that was shown, while another process may write the store."""
     await note(path, audience.recording(made_for, at, listed))
 
 
 async def note(path: Path, work: Callable[[Connection], object]) -> None:
-    """Note what is shown or opened; what cannot be noted is shown all the same."""
+    """Record lists and openings; a failure to record does not stop the list."""
     try:
         await asyncio.to_thread(partial(write_beside, path, work))
     except StoreError as error:

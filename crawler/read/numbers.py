@@ -33,11 +33,11 @@ async def numbers_of(
     db: Reader, parser: Parser, url: str, page_id: int, *, within: str | None = None,
     number: str = "", most: int | None = None,
 ) -> list[VersionNumber]:  # fmt: skip
-    """Return the number in each version whose bytes are kept, oldest first; the last ``most``.
+    """Return the number in the last ``most`` versions with stored bytes, oldest first.
 
     With ``within`` (a CSS selector) or ``number`` (the text around it, with ``*`` in its place) it
-    is read as alert rules read it. Without both it is a price: that of the page's data if it states
-    one, else the likeliest that the page shows, else the first number of its text.
+    is read as alert rules read it. Without both it is a price: the price in the page's structured
+    data, else the likeliest one that the page shows, else the first number of its text.
 
     Raises:
         UsageError: the selector is not valid, or ``number`` has more than one ``*``.
@@ -95,7 +95,7 @@ async def place_of_price(db: Reader, parser: Parser, url: str, page_id: int) -> 
 
 
 async def _offers(db: Reader, parser: Parser, url: str, it: StoredVersion) -> Offers:
-    """Return the prices of a version, none where its bytes cannot be read."""
+    """Return the prices of a version; empty if its bytes cannot be read."""
     body = await page.body(db, it.version_id)
     told = None if body is None else await parser.offers(body, url, it.content_type)
     return Offers() if told is None or isinstance(told, Unparsable) else told

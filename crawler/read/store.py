@@ -68,7 +68,8 @@ class Store:
 
     Any thread may call it, also one with a running event loop: it has a thread and a loop of its
     own. ``config`` is a settings file, else the usual ones. Raises StoreError, and ConfigError for
-    a wrong setting. Of a folder of shards, ``down`` says which could not be read lately, and why.
+    a wrong setting. For a folder of shards, ``down`` names the shards that could not be read
+    lately, with reasons.
     """
 
     def __init__(self, path: str | Path = "crawl.db", *, config: str | Path | None = None) -> None:
@@ -97,7 +98,7 @@ class Store:
     def page(self, url: str, version: Version | None = None) -> StoredDocument:
         """Return the document of a page: of its last significant version, or of the one wanted.
 
-        Raises UnknownPage, a StoreError, and ValueError for what is no URL or no version.
+        Raises UnknownPage, a StoreError, and ValueError for an invalid URL or version.
         """
         return self._read(url, partial(_found, version=_words(version)))
 
@@ -109,7 +110,7 @@ class Store:
         return found.markdown
 
     def pages(self, prefix: str = "") -> "Iterator[PageEntry]":
-        """Yield the known pages whose URLs begin with ``prefix``, in the order of their URLs.
+        """Yield the known pages with this ``prefix`` of their URLs, in the order of URLs.
 
         Raises a StoreError.
         """
@@ -134,8 +135,8 @@ class Store:
     ) -> list[PageChange]:
         """Return the changes since 2d, 1w or a date, newest first, at most ``limit``.
 
-        With ``all`` also pages that appeared or are gone, refreshed ones, and noise. Raises a
-        StoreError, and ValueError for what is no time.
+        With ``all`` also pages that appeared or were deleted, refreshed ones, and noise. Raises a
+        StoreError, and ValueError for an invalid time.
         """
         at = since.timestamp() if isinstance(since, datetime) else moment_of(since, time())
         asked = asking(overview.since, at=at, limit=limit, all_kinds=all)
@@ -148,7 +149,7 @@ class Store:
         return self._worker.result(read)
 
     def chunks(self, prefix: str = "", chars: int = CHUNK_CHARS) -> Iterator[Chunk]:
-        """Yield the chunks of all pages whose URLs begin with ``prefix``, page by page.
+        """Yield the chunks of all pages with this ``prefix`` of their URLs, page by page.
 
         Raises a StoreError, and ValueError for less than 200 characters.
         """
@@ -170,14 +171,14 @@ class Store:
     ) -> VersionDifference:
         """Compare version ``a`` of a page with ``b``; without them, the last significant change.
 
-        With ``all``, versions that differ by noise only count, too. Raises as :meth:`page`.
+        With ``all``, versions that differ by noise only count as well. Raises as :meth:`page`.
         """
         return self._read(url, partial(difference, before=_words(a), after=_words(b), noise=all))
 
     def explain(self, url: str) -> list[str]:
         """Return in sentences when a page is visited next, and why; also of a URL without a page.
 
-        Raises a StoreError, and ValueError for what is no URL.
+        Raises a StoreError, and ValueError for an invalid URL.
         """
         return self._read(url, partial(_outlook, settings=self._settings))
 
@@ -210,8 +211,8 @@ class Store:
     def sketches(self) -> dict[str, Sketch]:
         """Return the sketch of each page's main text, by URL: `minhash()` is datasketch's object.
 
-        Pages that are gone or lead to others have none, nor those that were not visited since an
-        upgrade that changed the format. Raises a StoreError.
+        Deleted pages and redirects have none, nor pages that were not visited since an upgrade that
+        changed the format. Raises a StoreError.
         """
 
         async def read(library: Library) -> dict[str, Sketch]:
@@ -243,15 +244,15 @@ class Store:
     ) -> "_Changes":
         """Return the changes since a cursor (None: all, ``now``: none), for ``for``, ``async for``.
 
-        ``docs`` adds their documents, ``chunk_chars`` also their ``chunks`` of at most so many
-        characters, and the ids that were ``removed``. At the end it waits for more until none has
-        come for ``wait`` seconds; True is for ever. ``match`` is a pattern of whole URLs, in which
-        ``*`` is anything. Pages that forbid one of the uses ``usage`` (``"ai-train"`` …) are told
-        as deleted.
+        ``docs`` adds their documents, ``chunk_chars`` also their ``chunks`` of at most this many
+        characters, and the ``removed`` ids. At the end it waits for more until ``wait`` seconds
+        pass without a change; True waits for ever. ``match`` is a pattern of whole URLs, in which
+        ``*`` is anything. Pages that forbid one of the uses ``usage`` (``"ai-train"`` …) are
+        reported as deleted.
 
-        Iterating raises CursorGone where what changed since is not known in full; with
-        ``start_anew`` it calls that, which is to empty the consumer's copy, and begins at the
-        start. It raises ValueError for what is no cursor, and StoreError.
+        Iterating raises CursorGone if the changes since the cursor are no longer known in full.
+        With ``start_anew`` it calls this function, which must empty the consumer's copy, and begins
+        at the start. It raises ValueError for an invalid cursor, and StoreError.
         """
         wanted = None if match is None else pattern(match)
         uses = uses_of(usage, "usage")
@@ -301,7 +302,7 @@ async def _outlook(made: Documents, typed: str, settings: Settings) -> list[str]
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A known page: its URL and title, and its last visit (None: never) with what that found."""
+    """A known page: its URL and title, and its last visit (None: never) with the result."""
 
     url: str
     title: str | None
@@ -317,7 +318,7 @@ def _listed(row: dict[str, Any]) -> PageEntry:
 
 
 class _Changes:
-    """Changes in their order; iterated again, it goes on after the last one that was handed out.
+    """Changes in order; a second iteration continues after the last one that was handed out.
 
     ``cursor`` is the one to go on from.
     """
@@ -366,7 +367,7 @@ class _Changes:
         return [], "0"
 
     def _next(self) -> "Work[Batch] | None":
-        """Return the read of more changes, unless there were none for the whole time."""
+        """Return the read of more changes, or None after the whole time without a change."""
         now = monotonic()
         if self._ends_at is None:
             self._ends_at = now + self._wait_s
@@ -385,7 +386,7 @@ class _Changes:
 
 
 class _Worker:
-    """An event loop on a thread of its own, with a parser and the cache of documents."""
+    """An event loop on a separate thread, with a parser and the cache of documents."""
 
     def __init__(self, path: Path, settings: Settings) -> None:
         self._parser = parser_of(settings)
@@ -416,7 +417,7 @@ class _Worker:
     def submit(
         self, work: Work[T], told: "Callable[[futures.Future[T]], object] | None" = None
     ) -> "futures.Future[T]":
-        """Begin some work; ``told`` is called in this worker's thread when it has ended."""
+        """Begin some work; ``told`` is called in this worker's thread when it ends."""
 
         async def done() -> T:
             task = cast(asyncio.Task[Any], asyncio.current_task())
@@ -435,7 +436,7 @@ class _Worker:
             return begun
 
     def result(self, work: Work[T]) -> T:
-        """Do some work, and wait for it; an exception here, such as Ctrl-C, ends it, too.
+        """Do some work, and wait for it; an exception here, such as Ctrl-C, cancels it.
 
         Ctrl-C may come at any instruction. One that left a future's lock held would stop the
         worker's thread, and with that the program's end: this thread takes no such lock before
@@ -446,7 +447,7 @@ class _Worker:
         begun: futures.Future[T] | None = None
         try:
             begun = self.submit(work, lambda _: ended.release())
-            # A signal that comes just before a wait is not handled until the wait ends.
+            # A signal that arrives just before a wait is handled only when the wait ends.
             while not ended.acquire(timeout=_SIGNALS_WITHIN_S):
                 pass
         except BaseException:
