@@ -17,7 +17,7 @@ from freshet.crawler.reduce.tree import NAMES
 
 #: Version of the main text of given bytes. Raise it with every change that alters the text or the
 #: blocks of some page: texts of two versions are never compared.
-TEXT_VERSION: Final = "19"
+TEXT_VERSION: Final = "20"
 
 
 #: The kind of a block according to its markup.

@@ -23,7 +23,7 @@ from freshet.crawler.reduce.plain_text import plain_text
 from freshet.crawler.reduce.tree import NO_HINTS, PLACES, SelectorHints, Tree
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = f"16{versions()}"
+DOCUMENT_VERSION: Final = f"17{versions()}"
 
 
 @dataclass(frozen=True, slots=True)

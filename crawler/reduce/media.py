@@ -11,7 +11,10 @@ from freshet.crawler.reduce.tree import LINK, SOURCES, Tree
 #: Attributes with the address; before a script has run it may stand in one of data.
 _ADDRESSES: Final = ("href", "data", *SOURCES)
 #: Attributes with an address of elements in one that says none itself.
-_INSIDE: Final = {"source": _ADDRESSES, "embed": _ADDRESSES, "param": ("value",), "a": ("href",)}
+_INSIDE: Final = {
+    **dict.fromkeys("source embed object iframe video audio".split(), _ADDRESSES),
+    "param": ("value",), "a": ("href",),
+}  # fmt: skip
 #: Names of parameters with an address.
 _PARAMETERS: Final = frozenset({"movie", "src", "url", "filename", "data"})
 #: What it is called, the first of these that says something.

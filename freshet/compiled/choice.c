@@ -630,8 +630,8 @@ static uint32_t block_of(const struct pieces *all, uint32_t node)
     return node;
 }
 
-/* Return whether a piece is a control, a caption, or a run without words, such as an image: what
- * stands beside it decides. */
+/* Return whether a piece is a control, a caption, or has no words, such as an image or a list of
+ * them: what stands beside it decides. A heading without words is none of these. */
 static bool depends(const struct choice *choice, const struct pieces *all, size_t number)
 {
     const struct piece *piece = nth_piece(all, number);
@@ -639,9 +639,9 @@ static bool depends(const struct choice *choice, const struct pieces *all, size_
     if (piece->is_control || nodes[piece->holder].place & choice->content->known->caption)
         return true;
     const uint32_t *column = all->nodes.items;
-    bool is_wordless = piece->kind == RUN;
+    bool is_wordless = piece->kind < HEADING;
     for (uint32_t k = piece->nodes; is_wordless && k < piece->nodes_end; k++)
-        is_wordless = !nodes[column[k]].chars;
+        is_wordless = !nodes[column[k]].chars || nodes[column[k]].place & all->elements->in_control;
     return is_wordless;
 }
 

@@ -45,7 +45,7 @@ BODIES = [
     ("text/calendar", b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nSUMMARY:A\r\nEND:VEVENT\r\n"),
 ]
 #: The digest of the texts and places below, by version of the extraction.
-EXPECTED = {"19": "168e1dae2bb4edb56df5dfa9"}
+EXPECTED = {"20": "168e1dae2bb4edb56df5dfa9"}
 
 
 def _texts() -> list[Blocks]:

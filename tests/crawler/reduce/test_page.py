@@ -129,7 +129,7 @@ def test_a_table_and_a_calendar_that_are_not_very_long_are_lines() -> None:
     ("content_type", "plain"),
     [(None, False), ("", False), ("text/html; charset=utf-8", False),
      ("application/xhtml+xml", False), ("text/xml", False), ("text/plain", True),
-     ("text/markdown", True), ("application/json", True), ("application/ld+json", True),
+     ("text/markdown", False), ("application/json", True), ("application/ld+json", True),
      ("application/pdf", True), ("application/toml", True)],
 )  # fmt: skip
 def test_what_has_no_markup_is_told_by_its_type(content_type: str | None, plain: bool) -> None:

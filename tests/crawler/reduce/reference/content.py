@@ -14,7 +14,7 @@ import numpy as np
 
 from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
 from freshet.crawler.reduce.content import judged, model, text_of
-from freshet.crawler.reduce.pieces import Piece, Pieces
+from freshet.crawler.reduce.pieces import HEADINGS, Piece, Pieces
 from freshet.crawler.reduce.tree import CONTROL, PLACES, TRAITS, UNSEEN, Tree
 
 _CAPTION: Final = PLACES["figcaption"]
@@ -309,6 +309,10 @@ def _pattern(tree: Tree, node: int) -> tuple[str, str]:
     return tree.tag(node), " ".join(sorted(classes.split()))
 
 
+def _has_words(tree: Tree, piece: Piece) -> bool:
+    return any(tree.chars[node] and not tree.place[node] & CONTROL for node in piece.nodes)
+
+
 def _kept_beside(pieces: Pieces, kept: Set[int], *, has_labels: bool) -> Iterator[int]:
     """Yield the controls, and the images with their captions, that stand inside of content.
 
@@ -316,7 +320,7 @@ def _kept_beside(pieces: Pieces, kept: Set[int], *, has_labels: bool) -> Iterato
     nor is what stands at each entry of a list, nor one of many controls in a row.
     """
     tree, controls = pieces.tree, pieces.controls
-    wordless = [it.kind == "p" and not any(tree.chars[node] for node in it.nodes) for it in pieces]
+    wordless = [it.kind not in HEADINGS and not _has_words(tree, it) for it in pieces]
     in_caption = [tree.place[it.holder] & _CAPTION > 0 for it in pieces]
     depends = np.array([wordless, in_caption, controls]).any(axis=0)
     if not depends.any():
