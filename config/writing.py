@@ -22,13 +22,12 @@ def amended(
 ) -> str:  # fmt: skip
     r"""Return the text of a settings file with these values, tables and keys of tables.
 
-    ``values`` are by dotted name; ``file`` is named in errors. A value of None removes a key.
-    ``keys`` belong to the first table of that name, which is appended where there is none. A table
-    that loses its last key but its name goes, unless it has a comment. All else stays as it was
-    written.
+    ``values`` are by dotted name; errors name ``file``. A value of None removes a key. ``keys``
+    apply to the first table of that name, which is appended if it is missing. A table left with
+    only its name is removed, unless it has a comment. Everything else is unchanged.
 
     Raises:
-        ConfigError: the file, or what would become of it, is not valid.
+        ConfigError: the file, or the changed file, is invalid.
 
     >>> print(amended("[crawl]  # mine\n", Path("freshet.toml"), {"crawl.max_pages": 5}), end="")
     [crawl]  # mine
@@ -116,15 +115,15 @@ def _change(
 
 
 def _remove(document: Any, wanted: Any, name: str, at: int, *, is_asked: bool) -> None:
-    """Remove a table from its list; one with comments only where that is asked for.
+    """Remove a table from its list; a table with comments only if ``is_asked``.
 
     Raises:
-        ValueError: a comment stands behind it, which may be of the next one.
+        ValueError: a comment follows it, which may belong to the next table.
     """
     *groups, key = name.split(".")
     text = _group(document, groups)[key][at].as_string()
     if is_asked and "#" in text[text.rfind("=") :].partition("\n")[2]:
-        raise ValueError(f"a comment stands behind the table {at + 1} of {name}")
+        raise ValueError(f"a comment follows table {at + 1} of {name}")
     if not is_asked and "#" in text:
         return
     for place in (document, wanted):

@@ -7,7 +7,7 @@ from freshet.storage.errors import StoreError
 
 
 class UnknownPage(StoreError):
-    """The store lacks a page, or a version or text of it; the message says why."""
+    """The store lacks a page, or one of its versions or texts; the message says which."""
 
 
 class CrawlError(Exception):

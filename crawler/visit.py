@@ -550,9 +550,9 @@ class Recorder:
     async def _copies(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
     ) -> tuple[tuple[CopyFinding, ...], tuple[ParameterFinding, ...]]:
-        """Return what a page proves about copies, after its links were admitted.
+        """Return the evidence about copies in a page, after its links were admitted.
 
-        The links show in which combinations values recur. A doubtful page proves nothing about
+        The links show in which combinations values recur. A doubtful page is no evidence about
         others, unless the doubt is that it may be a copy.
         """
         if not isinstance(content, ReducedPage) or (verdict.doubt and not verdict.may_be_copy):

@@ -50,7 +50,7 @@ _SHARDS_SHOWN = 64
 #: Values of a shard that are shown, by JSON key, with their column headings.
 _SHARD = {
     "pages": "pages", "due": "due", "waiting": "new", "requests_today": "today", "budget": "a day",
-    "price": "price", "outgoing": "to tell", "file_bytes": "file",
+    "price": "price", "outgoing": "to send", "file_bytes": "file",
 }  # fmt: skip
 
 

@@ -541,7 +541,7 @@ def _while_awake(result: FetchResult, stood_s: float) -> FetchResult:
         NotMade: the request failed during that time.
     """
     if result.outcome == "failed" and (result.status is None or result.reason in _TRUNCATED_BY):
-        raise NotMade("this process stood still meanwhile", 0.0, is_sent=True)
+        raise NotMade("this process was suspended meanwhile", 0.0, is_sent=True)
     return replace(result, duration_s=max(0.0, result.duration_s - stood_s))
 
 

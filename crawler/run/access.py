@@ -218,7 +218,7 @@ def _tls(
         files = ", ".join(map(str, filter(None, (ca_file, certificate, key))))
         keyless = certificate is not None and key is None and isinstance(error, ssl.SSLError)
         if keyless:
-            words = f"{files}: there is no key in it: name its file, client_key"
+            words = f"{files}: it has no private key; name the key's file, client_key"
         elif isinstance(error, ssl.SSLError):
             words = f"{files}: {_why(error)}; name PEM files that belong together"
         else:

@@ -424,8 +424,8 @@ def _source(it: PageForecast, arrival_rate: float) -> str:
     if it.learnt_from is None:
         return told
     return (
-        f"{told} That is learnt from {counted(round(it.learnt_from), 'opening')} of its items, and "
-        f"from other sources; an item is worth {times(it.item_worth)} times what is set."
+        f"{told} This is learnt from {counted(round(it.learnt_from), 'click')} on its items and "
+        f"from other sources; an item is worth {times(it.item_worth)} times the configured value."
     )
 
 

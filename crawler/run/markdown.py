@@ -1,13 +1,13 @@
 """Markdown in place of HTML, from hosts that offer it (``fetch.markdown``).
 
-A host offers Markdown if a response varies by ``Accept``, names an alternate form of the type
+A host offers Markdown if a response varies by ``Accept``, names an alternate form of type
 ``text/markdown``, or is its llms.txt. One of its pages is then requested in that form as well, in
 the host's turn and charged to the budget. If the Markdown has the same words in fewer bytes, pages
-of the host are requested as Markdown for a month, and compared again after that.
+of the host are requested as Markdown for a month, and then compared again.
 
-A run remembers this, the store does not: each run compares once a host.
+This is kept in memory only, so each run compares once per host.
 
-Source: Cloudflare, *Markdown for Agents*, and llmstxt.org, both as they were on 2026-12-01.
+Source: Cloudflare, *Markdown for Agents*, and llmstxt.org, both as of 2026-12-01.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: HTML is taken where a page has no Markdown.
+#: HTML is accepted for pages without Markdown.
 ACCEPT: Final = (
     "Accept", "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.1",
 )  # fmt: skip
 _COMPARED_EACH_S: Final = 30 * 86_400.0
-#: Share of the words of each form that the other one has, at least. Not fitted: forms of one text
-#: differ in a few labels of links and buttons.
+#: Minimum share of the words of each form that the other one has. It is not fitted: forms of one
+#: text differ in a few labels of links and buttons.
 _LEAST_SHARED: Final = 0.9
 #: Longer pages are not compared; another page of the host may be.
 _MOST_BYTES: Final = 1 << 20
@@ -52,7 +52,7 @@ class ComparisonRules(Protocol):
     """The part of :class:`freshet.crawler.run.network.LoadRules` that is needed here."""
 
     def now(self) -> float:
-        """Return the time."""
+        """Return the current time."""
 
     def queue_key(self, url: str, /) -> Awaitable[str]:
         """Return the host queue of a URL."""
@@ -61,7 +61,7 @@ class ComparisonRules(Protocol):
         """Make a further request, in its host's turn."""
 
     def texts(self, result: FetchResult, /) -> Awaitable[Sequence[str]]:
-        """Return the main text of a page, block by block."""
+        """Return the main text of a page in blocks."""
 
 
 @dataclass(slots=True)
@@ -76,28 +76,28 @@ class _Host:
 
 
 class MarkdownLayer:
-    """Makes the fetchers that ask for Markdown."""
+    """Makes the fetchers that request Markdown."""
 
     def around(self, inner: Fetcher, _others: Fetcher, rules: ComparisonRules) -> MarkdownFetcher:
         """Return a fetcher around another one."""
         return MarkdownFetcher(inner, rules)
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: there are no resources to release."""
 
 
 class MarkdownFetcher:
-    """Fetcher that asks for Markdown where it is the same text in fewer bytes."""
+    """Fetcher that requests Markdown from hosts where it is the same text in fewer bytes."""
 
     def __init__(self, inner: Fetcher, rules: ComparisonRules) -> None:
         self._inner, self._rules = inner, rules
         self._hosts = LruCache[str, _Host](_MOST_HOSTS)
 
     def obey(self, _settings: Settings) -> None:
-        """Change nothing: ``fetch.markdown`` is read at the start."""
+        """Ignore the settings: ``fetch.markdown`` is read at the start only."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one request; that of a page may ask for Markdown."""
+        """Make one request; for a page it may request Markdown."""
         if request.accept != "page" or request.is_plain or _names_accept(request):
             return await self._inner.fetch(request)
         place = str(origin(request.url))
@@ -114,7 +114,7 @@ class MarkdownFetcher:
         return result
 
     async def _take(self, host: _Host, request: Request, result: FetchResult) -> None:
-        """Request the Markdown of a page that has come as HTML, where the host offers any."""
+        """Request a fetched HTML page as Markdown as well, if its host offers it."""
         host.offers = host.offers or _offers(result)
         is_html = media_type(result.header("Content-Type") or "") == "text/html"
         if not (host.offers and is_html and len(result.body) <= _MOST_BYTES):
@@ -132,7 +132,7 @@ class MarkdownFetcher:
         )
 
     async def _compare(self, host: _Host, place: str) -> None:
-        """Compare the Markdown that has come with the HTML of the same page."""
+        """Compare the received Markdown with the HTML of the same page."""
         came, host.markdown = host.markdown, None
         if came is None:
             return
@@ -147,7 +147,7 @@ class MarkdownFetcher:
 
 
 def _names_accept(request: Request) -> bool:
-    """Return whether a request says by itself what it accepts, or posts a form."""
+    """Return whether a request has its Accept header set, or posts a form."""
     return request.form is not None or any(name == "Accept" for name, _ in request.headers)
 
 
@@ -157,7 +157,7 @@ def _size(result: FetchResult) -> int:
 
 
 def _offers(result: FetchResult) -> bool:
-    """Return whether a response shows that its host has Markdown."""
+    """Return whether a response shows that its host offers Markdown."""
     if result.url.endswith(("/llms.txt", "/llms-full.txt")):
         return media_type(result.header("Content-Type") or "") != "text/html"
     if any("text/markdown" in value.lower() for value in result.header_values("Link")):

@@ -96,7 +96,7 @@ class StatusRecorder:
             await self._state.write(database)
         except StoreUnavailable as error:
             # The next commit meets the same error, and waits for its end.
-            log.info("what was learnt is not written: %s", error)
+            log.info("the learnt state was not saved: %s", error)
 
     async def chore(self, now: float, submit: Callable[[StoreUpdate], Awaitable[None]]) -> None:
         """Write status and estimates if it is time; in the background if there are many pages."""

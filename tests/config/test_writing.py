@@ -128,5 +128,5 @@ def test_a_table_is_removed_and_no_comment_of_another_one() -> None:
     text = amended("[crawl]\nmax_pages = 1 # few\n", FILE, {}, {"alerts.rules": [RULE]})
     gone = {"alerts.rules": {"price": None}}
     assert tomllib.loads(amended(text, FILE, {}, keys=gone)) == {"crawl": {"max_pages": 1}}
-    with pytest.raises(ConfigError, match="a comment stands behind the table 1"):
+    with pytest.raises(ConfigError, match="a comment follows table 1"):
         amended(f"{text}# about the next\n", FILE, {}, keys=gone)

@@ -377,5 +377,5 @@ async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: Smal
     assert "it is visited before other pages" in await said(store, item)
     assert "learnt" not in words
     store.items(front, [NOW - 9 * DAY_S + n for n in range(12)], [0.0, 3_600.0, DAY_S])
-    assert "That is learnt from 24 openings of its items" in await said(store, front)
-    assert "an item is worth 1.00 times what is set." in await said(store, front)
+    assert "This is learnt from 24 clicks on its items" in await said(store, front)
+    assert "an item is worth 1.00 times the configured value." in await said(store, front)
