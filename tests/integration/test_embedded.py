@@ -203,7 +203,7 @@ async def test_a_daemon_runs_until_another_task_stops_it(host: Host) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"budget": "many"}, ValueError, "many: must be a number of crawls above 0"),
+        ({"budget": "many"}, ValueError, "many: must be a number of requests above 0"),
         ({"policy": "none"}, ValueError, "none"),
         ({"settings": {"daemon.budgets": 1}}, freshet.ConfigError, "did you mean daemon"),
     ],
