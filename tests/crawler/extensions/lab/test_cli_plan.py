@@ -104,8 +104,8 @@ def test_a_budget_without_a_number_or_a_unit_is_wrong_usage(sources: Path, budge
     result = plan("--sources", sources, f"--budget={budget}")
     assert result.exit_code == 2
     assert result.stderr == (
-        f"freshet: --budget {budget}: must be a number of crawls above 0 with its unit, "
-        "such as 1000/day or 50/hour\n"
+        f"freshet: --budget {budget}: must be a number of requests above 0 per day or hour, "
+        "as 1000/day or 50/hour\n"
     )
 
 
