@@ -298,13 +298,56 @@ async def listed(db: Reader, prefix: str, after: str, limit: int) -> list[dict[s
         # Of a page that belongs to another shard, that one tells; of a former spelling, the page.
         "WHERE p.role = 'page' AND ifnull(p.held_back, '') NOT IN ('shard', 'spelling') "
         # Beyond every character that a URL has.
-        "AND p.url > :after AND p.url >= :prefix AND p.url < :prefix || char(1114111) "
+        "AND p.url >= :first AND p.url < :prefix || char(1114111) "
         "ORDER BY p.url LIMIT :limit"
     )
     names = ("url", "last_kind", "checked_at", "title", "has_document")
-    values = {"prefix": prefix, "after": after, "limit": limit}
+    values = {"prefix": prefix, "first": _first_url(prefix, after), "limit": limit}
     rows = await db.execute_fetchall(sql, values)
     return [dict(zip(names, (*row[:4], bool(row[4])), strict=True)) for row in rows]
+
+
+def _first_url(prefix: str, after: str) -> str:
+    """Return the text from which on URLs are behind ``after`` and may begin with ``prefix``."""
+    # One bound: of two the index would use only the first.
+    return max(prefix, f"{after}\0") if after else prefix
+
+
+#: URLs that are looked at for those with a result: some 20 ms.
+_LOOKED_AT: Final = 10_000
+
+
+async def with_result(
+    db: Reader, prefix: str, after: str, kind: str, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return pages as :func:`listed` whose last visit had this result; "": no visit yet.
+
+    They are among the next URLs in their order, of which not all are looked at. With them comes the
+    URL behind which the search goes on, None at the end.
+    """
+    looked = (
+        "SELECT id, url, last_kind, checked_at, title, role, held_back FROM page "
+        "WHERE url >= :first AND url < :prefix || char(1114111) "
+        f"ORDER BY url LIMIT {_LOOKED_AT}"
+    )
+    sql = (
+        "SELECT p.url, p.last_kind, p.checked_at, p.title, c.version_id IS NOT NULL "
+        f"FROM ({looked}) AS p LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise' "
+        "WHERE p.role = 'page' AND ifnull(p.held_back, '') NOT IN ('shard', 'spelling') "
+        "AND ifnull(p.last_kind, '') = :kind ORDER BY p.url LIMIT :limit"
+    )
+    first = _first_url(prefix, after)
+    values = {"prefix": prefix, "first": first, "kind": kind, "limit": limit}
+    rows = list(await db.execute_fetchall(sql, values))
+    names = ("url", "last_kind", "checked_at", "title", "has_document")
+    found = [dict(zip(names, (*row[:4], bool(row[4])), strict=True)) for row in rows]
+    if len(found) == limit:
+        return found, found[-1]["url"]
+    values = {"prefix": prefix, "first": first}
+    ((last, count),) = await db.execute_fetchall(
+        f"SELECT max(url), count(*) FROM ({looked})", values
+    )
+    return found, last if count == _LOOKED_AT else None
 
 
 # -- versions of a page ------------------------------------------------------

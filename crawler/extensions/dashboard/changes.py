@@ -29,9 +29,9 @@ from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import CHANGES, ChangesPage, PageChange
 from freshet.storage.tables import hosts
 
-#: As many summaries of large pages take less than 200 ms.
+#: Changes on one page of the list: this many summaries of large pages take less than 200 ms.
 _SHOWN = 25
-#: Changes of a store that are looked at for large ones, or for words.
+#: Changes that one search by size or words reads from a store.
 _LOOKED = 500
 _SUMMARY_WIDTH = 160
 _MOST_ID, _EPOCH = 2**62, date(1970, 1, 1)
@@ -43,14 +43,14 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 
 #: A place in the list of changes, ascending: the negative time, the shard, the negative id.
 _Place: TypeAlias = tuple[float, int, int]
-#: A change, and a summary of what changed; None: further ones were not looked at.
+#: A change with its summary. None instead of both: the search stopped here.
 _Listed: TypeAlias = tuple[_Place, tuple[PageChange, str] | None]
 
 
 async def newest(
     asked: DashboardRequest, limit: int, **wanted: Any
 ) -> tuple[list[tuple[PageChange, str]], _Place | None, Mapping[int, str]]:
-    """Return the newest changes with summaries, the place behind them, and what is down.
+    """Return the newest changes with summaries, where the next ones begin, and the shards down.
 
     Noise is left out unless it is ``wanted``. The place is None if no others follow. ``altered``
     words stand in the differences, of which ``limit`` are made, or in titles or URLs.
@@ -74,7 +74,7 @@ async def _newest(
 ) -> list[_Listed]:  # fmt: skip
     if before is not None:
         at, of, number = before
-        # Of those at the same time, the ones of later shards are still to come.
+        # Changes of the same time in later shards have not been shown yet.
         last = -number if of == shard else _MOST_ID * (shard > of)
         wanted["before"] = -at, last
     async with page.snapshot(made.path) as db:
@@ -92,7 +92,7 @@ async def _summarised(
     db: Reader, made: Documents, found: ChangesPage, shard: int, *, limit: int,
     altered: Sequence[str],
 ) -> list[_Listed]:  # fmt: skip
-    """Return changes with their summaries, and the place behind them if others may follow."""
+    """Return changes with their summaries; a last entry says where others may follow."""
     listed, compared, end = list[_Listed](), 0, found.before
     words = [word.casefold() for word in altered]
     for number, it in found.changes:
@@ -111,7 +111,7 @@ def _is_large(change: PageChange, size: float) -> bool:
 
 
 async def _summary(db: Reader, made: Documents, it: PageChange, words: Sequence[str]) -> str | None:
-    """Return what changed, or why a visit failed; None without all words, in lower case."""
+    """Return what changed, or why a visit failed; None unless it has all ``words``."""
     blocks = await change_blocks(db, made.parser, it) if is_of_text(it) else ()
     texts = {each: _altered(each) for each in blocks}
     whole = "\n".join([it.url, it.title or "", it.reason or "", *texts.values()]).casefold()

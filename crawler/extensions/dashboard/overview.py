@@ -1,4 +1,4 @@
-"""The overview: the budget, freshness, what changed, what waits and why, and what is wrong."""
+"""The overview: curves of thirty days, the budget, what needs attention, and new changes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -26,10 +26,10 @@ from freshet.storage.tables import observations, runs
 from freshet.storage.tables.runs import CrawlRun, SiteSetting
 
 _SHOWN = 8
-#: Audits of a day that say something of its fresh share.
+#: Audits that a day needs for a measured fresh share.
 _LEAST_DRAWS = 10
 _DAY_S = 86_400.0
-#: A share of the budget that was not spent from which on it is worth a warning.
+#: A warning is shown if at least this share of the budget was not spent.
 _FORGONE = 0.1
 
 
@@ -110,7 +110,7 @@ async def shown(asked: DashboardRequest) -> Mapping[str, object]:
 
 
 def _paused(kept: Iterable[SiteSetting]) -> Iterator[str]:
-    """Yield the pages and hosts that were paused; patterns leave pages out for good."""
+    """Yield the pages and hosts that are paused. A pattern with ``*`` is no pause."""
     for it in kept:
         if (it.key, it.value) == ("never", "true") and "*" not in it.match:
             yield it.match
@@ -123,7 +123,7 @@ def _left(daemon: DaemonStatus, now: float) -> float:
 
 
 def _warnings_of(run: CrawlRun, *, is_written: bool) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the last run, which goes on if the store ``is_written``."""
+    """Yield the problems of the last run. It still runs if the store ``is_written``."""
     if run.state == "running" and not is_written:
         yield "The last run was killed.", "The same command goes on where it was."
     elif run.no_network_since is not None:
@@ -134,7 +134,7 @@ def _warnings_of(run: CrawlRun, *, is_written: bool) -> Iterator[tuple[str, str]
 
 
 def _warnings(it: StatusReport) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong, and what to do about it."""
+    """Yield each problem, with advice."""
     daemon = it.daemon
     if it.last_run is not None:
         yield from _warnings_of(it.last_run, is_written=it.writer is not None)
@@ -159,7 +159,7 @@ def _warnings(it: StatusReport) -> Iterator[tuple[str, str]]:
 
 
 async def mark(asked: DashboardRequest) -> object:
-    """Return what is another one after each visit and each request, in one quick read."""
+    """Return a value that differs after each visit and each request; it takes one quick read."""
     return (await asked.library.each(lambda _: asking(_mark)))[0]
 
 

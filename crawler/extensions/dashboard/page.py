@@ -1,6 +1,6 @@
 """One page: its visits, versions and links, the text of a version, and the search for a URL."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from http import HTTPStatus
 from operator import itemgetter
@@ -8,6 +8,7 @@ from typing import Any
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.dashboard import site_settings
 from freshet.crawler.extensions.dashboard.plots import kind_of, time_line
 from freshet.crawler.extensions.dashboard.request import DashboardRequest
@@ -15,18 +16,22 @@ from freshet.crawler.read import documents
 from freshet.crawler.read.documents import Documents
 from freshet.crawler.read.numbers import VersionNumber, numbers_of, place_of_price
 from freshet.crawler.run import explanation
+from freshet.storage.entries import KINDS
 from freshet.storage.queries import page
 from freshet.storage.tables import claims
 
+WAITS = "not visited yet"
+#: Results of visits by which pages are listed.
+RESULTS = (*KINDS, WAITS)
 _VISITS, _BLOCKS, _SIGNALS = 2_000, 2_000, 200
-#: Versions of which a number is shown: each is parsed.
+#: Versions whose number is shown. Each is parsed for it.
 _NUMBERS = 100
 #: Versions, links each way, and pages of a list.
 _SHOWN = 50
 
 
 async def shown(asked: DashboardRequest) -> Mapping[str, object]:
-    """Return a page's history, and what is to come; the nearest URLs of an unknown one."""
+    """Return the history and the plans of a page, or the URLs next to an unknown one."""
     shard, url = await asked.library.home(asked.page_url)
     read = partial(_read, url=url, settings=asked.settings, now=asked.now)
     found = await asked.library.one(shard, read)
@@ -44,7 +49,7 @@ async def shown(asked: DashboardRequest) -> Mapping[str, object]:
 
 
 async def _read(made: Documents, url: str, settings: Settings, now: float) -> dict[str, Any]:
-    """Return what the store has of a page, also through a redirect, else the nearest URLs."""
+    """Return what the store has of a page; redirects are followed. Else return URLs next to it."""
     async with page.snapshot(made.path) as db:
         known = await page.find(db, spellings(url))
         if known is not None and known.alias is not None:
@@ -108,16 +113,49 @@ async def _numbers(
 
 async def listed(asked: DashboardRequest) -> Mapping[str, object]:
     """Return the pages whose URLs begin with what is typed, with or without the scheme."""
-    typed = asked.query.get("prefix", "").strip()
-    begins = [typed] if not typed or "://" in typed else [f"http://{typed}", f"https://{typed}"]
-    if not typed.isascii():  # The store has what is canonical.
-        begins = [it.removesuffix("/" * (typed[-1] != "/")) for it in spellings(typed)]
-    read = partial(_listed, begins=begins, after=asked.query.get("after", ""))
+    typed, kind = (asked.query.get(name, "").strip() for name in ("prefix", "kind"))
+    if kind and kind not in RESULTS:
+        raise UsageError(f"kind={kind[:80]}: accepted are {', '.join(RESULTS)}")
+    read = partial(_listed, begins=_begins(typed), after=asked.query.get("after", ""), kind=kind)
     parts, down = await asked.library.each(lambda _: read)
-    found = sorted((it for some in parts.values() for it in some), key=itemgetter("url"))
-    return {"pages": found[:_SHOWN], "typed": typed, "more": len(found) >= _SHOWN, "down": down}
+    shown, after = _first_of(parts.values())
+    given = {name: it for name, it in (("prefix", typed), ("kind", kind)) if it}
+    return {
+        "pages": shown, "typed": typed, "kind": kind, "kinds": RESULTS, "down": down,
+        "next": given | {"after": after} if after else None,
+    }  # fmt: skip
 
 
-async def _listed(made: Documents, begins: list[str], after: str) -> list[dict[str, Any]]:
+def _first_of(
+    parts: Collection[tuple[list[dict[str, Any]], list[str]]],
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the first pages of several searches, and where the next ones begin."""
+    found = sorted((it for some, _ in parts for it in some), key=itemgetter("url"))
+    # A search that stopped at ``end`` has not seen the URLs behind it.
+    end = min((end for _, ends in parts for end in ends), default=None)
+    shown = [it for it in found if end is None or it["url"] <= end][:_SHOWN]
+    return shown, shown[-1]["url"] if len(shown) == _SHOWN else end
+
+
+def _begins(typed: str) -> list[str]:
+    """Return the beginnings of URLs that may be meant."""
+    if not typed.isascii():  # The store has what is canonical.
+        return [it.removesuffix("/" * (typed[-1] != "/")) for it in spellings(typed)]
+    return [typed] if not typed or "://" in typed else [f"http://{typed}", f"https://{typed}"]
+
+
+async def _listed(
+    made: Documents, begins: list[str], after: str, kind: str
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return pages, and where the search for those of a kind goes on."""
+    found, ends = list[dict[str, Any]](), list[str]()
     async with page.snapshot(made.path) as db:
-        return [it for prefix in begins for it in await page.listed(db, prefix, after, _SHOWN)]
+        for prefix in begins:
+            if not kind:
+                found += await page.listed(db, prefix, after, _SHOWN)
+                continue
+            result = "" if kind == WAITS else kind
+            some, end = await page.with_result(db, prefix, after, result, _SHOWN)
+            found += some
+            ends += filter(None, [end])
+    return found, ends

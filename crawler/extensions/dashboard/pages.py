@@ -70,22 +70,22 @@ _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
 )
 _STATIC: Final = "/static"
 _HTML: Final = "text/html; charset=utf-8"
-#: Only our own files, and nobody frames us.
+#: A browser loads only files of this server, and no site shows a page in a frame.
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
-    # A form says where it stood, and nobody else learns what was read.
+    # Forms name their page; other sites do not learn which page was read.
     hdrs.REFERRER_POLICY: "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-#: Characters that turn the direction of what stands behind them.
+#: Characters that change the direction of the text after them.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-#: Seconds between two reads of the store's mark, and reads without news after which a line is
-#: sent all the same, so that the connection stays open.
+#: Seconds between two reads of the store's mark. After so many reads without news a line is sent,
+#: so that the connection stays open.
 _LIVE_S: Final = 2.0
 _QUIET_READS: Final = 7
-#: Seconds after which the ages on the overview are written anew.
+#: The ages on the overview are updated after so many seconds.
 _AGES_S: Final = 60.0
 
 
@@ -101,7 +101,7 @@ class Dashboard:
         self._library, self._file = api.library, SettingsFile(api, settings)
         self._child = DaemonChild(api.library.path, api.source)
         self._adding = Adding(self._child)
-        # That of the server, which a later one in the file does not change.
+        # The server keeps the token of its start.
         self._has_token = bool(settings.operation.token)
         self._name, self._templates = api.name, _templates()
         added: list[ExtensionPage] = [
@@ -128,7 +128,7 @@ class Dashboard:
         ]
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
-        """Return a refusal as a page; that of a login has the form again."""
+        """Return a refusal as a page. A refused login shows the form again."""
         values = {"status": refusal.status, "why": str(refusal), "back": stood_at(request)}
         template = "login.html" if request.path == LOGIN else "error.html"
         answer = self._whole(template, values, self._asked(request), refusal.status)
@@ -190,7 +190,7 @@ class Dashboard:
         return Answer(self._events(asked), "text/event-stream", live=True, headers=_HEADERS)
 
     async def _events(self, asked: DashboardRequest) -> AsyncGenerator[bytes, None]:
-        """Yield the overview's live part when the store has changed, or its ages have."""
+        """Yield the live part of the overview when the store or the ages have changed."""
         mark, sent_at, quiet = None, -inf, 0
         while True:
             now, found = time(), await overview.mark(asked)

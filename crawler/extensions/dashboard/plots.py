@@ -1,4 +1,4 @@
-"""Pictures, as coordinates: the templates draw them as SVG, and write nothing else into it."""
+"""Coordinates of pictures, which templates draw as SVG."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from freshet.storage.entries import REBASED
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables.claims import HeardClaim
 
-#: The ends of the axis, of a picture that is 1,000 wide.
+#: The ends of the axis in a picture that is 1,000 wide.
 _LEFT, _RIGHT = 70.0, 930.0
 #: Times between two ticks, in hours, and ticks at most.
 _STEPS = (1 / 12, 0.25, 1, 3, 6, 12, 24, 48, 168, 336, 672, 2_184, 4_368, 8_736, 17_472, 87_360)
@@ -22,7 +22,7 @@ _LOW, _HIGH = 8.0, 44.0
 
 @dataclass(frozen=True, slots=True)
 class PlotMark:
-    """Something of a kind at ``x``, ``size`` high or wide, and a sentence about it."""
+    """A mark of a kind at ``x``, ``size`` high or wide, with a sentence that describes it."""
 
     x: float
     kind: str

@@ -17,7 +17,7 @@ T = TypeVar("T")
 def value_of(
     given: Mapping[str, str], name: str, read: Callable[[str], T], accepted: str, default: T
 ) -> T:
-    """Return what ``read`` makes of a value; what raises ValueError is told in one line."""
+    """Return a value as ``read`` reads it; raise UsageError where that raises ValueError."""
     said = given.get(name, "").strip()
     try:
         return read(said) if said else default
@@ -52,7 +52,7 @@ class DashboardRequest:
         return self.query["url"]
 
 
-#: Entry points that give a function of the store's path and the settings, which returns a page.
+#: Entry points of added pages: each is a function that makes one of the store's path and settings.
 PAGES: Final = "freshet.pages"
 
 
@@ -62,11 +62,11 @@ class ExtensionPage(Protocol):
     path: str
     label: str
     template: str
-    #: What answers its forms.
+    #: Routes of its own, such as those of its forms.
     routes: Sequence[web.AbstractRouteDef]
 
     async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
-        """Return what the template shows."""
+        """Return the values for the template."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Settings of sites that buttons set and take back, in the settings file; wishes, in the store.
+"""Settings of sites that buttons write into the settings file, and wishes for visits.
 
 A server without a settings file keeps settings of sites in the store. Those that a store has from
 there, or from an earlier version, move into the file with the first change.
@@ -87,14 +87,14 @@ async def _write(asked: DashboardRequest, wanted: SiteSetting) -> None:
 
 
 async def _of_block(asked: DashboardRequest, form: Mapping[str, str]) -> tuple[str, str]:
-    """Return the match whose table rules on a page, and a selector for a block of it."""
+    """Return the match of the table that decides for a page, and a selector for a block."""
     shard, url = await asked.library.home(form.get("url", ""))
     versions = form.get("before", ""), form.get("after", "")
     read = partial(selector_in, url=url, of=versions, block=form["block"])
     url, selector = await asked.library.one(shard, read)
     if not selector:
         raise UsageError("no CSS selector takes this block alone: type one on the page's view")
-    # Known by its place, it is another block on another page.
+    # A selector by place names another block on another page.
     own = StoredSite(match=url if ">" in selector else url.split("/")[2], ignore=(selector,))
     tables = with_stored(asked.settings, (await stored(asked))[0]).sites
     ruling = Sites([*tables, own]).ruling(url, "ignore")
@@ -102,7 +102,7 @@ async def _of_block(asked: DashboardRequest, form: Mapping[str, str]) -> tuple[s
 
 
 async def _checked(asked: DashboardRequest, match: str, key: str, text: str) -> str:
-    """Return a value in JSON; a selector that is to be ignored comes to those that are."""
+    """Return a value in JSON; a selector to ignore is added to those of the match."""
     try:
         given = [text] if key == "ignore" else text
         table = StoredSite.model_validate({"match": match, key: given})

@@ -23,12 +23,12 @@ from freshet.storage.tables import hosts
 
 _DAY_S, _DAYS = 86_400, 30
 _SHOWN, _CHANGES, _ROBOTS_SHOWN = 100, 20, 20_000
-#: Sites on a map, and its sizes: on a desk and on a telephone.
+#: Sites on a map, and the sizes of the map on a desktop and on a telephone.
 _MAPPED, _MAPS = 40, ((1000.0, 380.0), (390.0, 460.0))
 #: Shares of stale copies, on a logarithmic scale, between the colours of a map.
 STALE: Final = (0.3, 0.1, 0.03, 0.01)
 _NONE: Final = SiteVisits(*[0] * len(fields(SiteVisits)))
-#: What may be a secret among the settings of sites.
+#: Settings of sites that may hold secrets.
 _SECRET: Final = {"headers", "cookies", "user", "password", "bearer", "proxy"}
 
 
@@ -53,7 +53,7 @@ async def listed(asked: DashboardRequest) -> Mapping[str, object]:
 
 
 def _in_order(parts: Iterable[Sequence[SiteFigures]]) -> list[SiteFigures]:
-    """Return the sites of all shards, those of the highest value first."""
+    """Return the sites of all shards, the highest value first."""
     return sorted(chain.from_iterable(parts), key=lambda it: (-it.value, it.origin))
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 
 import aiohttp
@@ -16,9 +16,11 @@ from freshet.crawler.extensions.dashboard.pages import Dashboard
 from freshet.crawler.read.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
 from freshet.crawler.service.metrics import process_metrics
+from freshet.storage.queries import page
 from tests.crawler.read.test_api import Site
 from tests.integration.quick import QUICK, quick
 from tests.storage.crawl_store import START, crawl_store
+from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import html
 
 #: The text of a page, which is not HTML there.
@@ -141,3 +143,42 @@ async def test_a_number_is_shown_over_the_versions(reader: Reader) -> None:
     assert "/page/numbers?url=https%3A%2F%2Fa.example%2Fp" in await reader.page(
         "/page?url=https://a.example/p"
     )
+
+
+async def test_pages_are_listed_by_their_last_result(small: SmallStore) -> None:
+    small.run(START)
+    small.host()
+    for n in range(9):
+        result = {1: "changed", 4: "changed", 8: "failed"}.get(n)
+        small.page(f"/{n}", last_kind=result, checked_at=START if result else None)
+    async with shown(small.path) as url, aiohttp.ClientSession() as client:
+        reader = Reader(url, client, None)  # type: ignore[arg-type] # no site is crawled here
+
+        async def listed(query: str) -> list[str]:
+            body = await reader.page(f"/pages?{query}")
+            return re.findall(r'<a class="url"[^>]*>http://one.example/(\d)<', body)
+
+        for query, found in (
+            ("kind=changed", "14"), ("kind=failed&prefix=one.example", "8"), ("kind=gone", ""),
+            ("kind=not+visited+yet", "023567"), ("kind=changed&after=http://one.example/1", "4"),
+            ("", "012345678"),
+        ):  # fmt: skip
+            assert "".join(await listed(query)) == found, query
+        assert (await reader.ask("/pages?kind=lost"))[0] == 400
+
+
+async def test_a_search_by_result_is_bounded_and_goes_on(
+    small: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "_LOOKED_AT", 4)
+    small.run(START)
+    small.host()
+    for n in range(9):
+        small.page(f"/{n}", last_kind="gone" if n == 7 else "new", checked_at=START)
+    async with shown(small.path) as url, aiohttp.ClientSession() as client:
+        reader, path, seen = Reader(url, client, None), "/pages?kind=gone", 0  # type: ignore[arg-type]
+        while "one.example/7</a>" not in (body := await reader.page(path)):
+            assert "None of these among those searched." in body
+            (found,) = re.findall(r'rel="next" href="([^"]*)"', body)
+            path, seen = unescape(found), seen + 1
+        assert seen == 1
