@@ -1,21 +1,21 @@
 """Change detection: a ladder that stops at the first rung that decides.
 
-    304         the server says so (RFC 9110, section 15.4.5)
+    304         the server answers 304 Not Modified (RFC 9110, section 15.4.5)
     body        equal digests of the bytes, before the page is parsed
     text        equal digests of the main text, before the last sketch is read
-    volatile    only blocks differ that do so at every visit, or
+    volatile    only blocks differ that differ at every visit, or
     frame       that belong to the site's template, or
     flip        that alternate between earlier versions
-    minor       only such blocks differ as do so without an edit of the page
+    minor       only blocks differ that can differ without an edit of the page
     blocks      all other differences, block by block, and their size
-    document    no other block, but what is set to count beside the text
+    document    no block differs, but another part that the settings compare, such as links
 
 The first two are rungs of :class:`freshet.crawler.visit.Reducer`, the last one is of
 :mod:`freshet.crawler.compare.kinds`, ``minor`` of :mod:`freshet.crawler.compare.minor`, and the
 others of :func:`freshet.crawler.compare.detection.judge_blocks`.
 
-Digests decide exactly whether a page changed; MinHash only estimates by how much. Error
-pages never come here: a failed fetch is no version of a page.
+Digests decide exactly whether a page changed; MinHash only estimates by how much. A
+failed fetch is never compared: it is not a version of a page.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 @value(frozen=True, slots=True)
 class Verdict:
-    """The finding on one visit, and what follows for the store.
+    """The result of one visit, and what the store records of it.
 
     Content is new, or by the ``rung`` that decided changed or unchanged. A page may be gone; one
     that is not content is failed, with the kind of its block page as ``reason``.
@@ -148,7 +148,7 @@ def _pairs(old: Layout, new: Layout) -> Iterator[_Anchor]:
 
 
 def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
-    """Return the numbers of blocks that stand once in each text and in the same order."""
+    """Return the numbers of blocks that each text has once and in the same order."""
     before, after = old.digests.tolist(), new.digests.tolist()
     there = {digest: number for number, digest in enumerate(after)}
     once = {d for d, n in Counter(before).items() if n == 1}
@@ -290,7 +290,8 @@ def _shown(
 ) -> dict[Slot, tuple[int, bool]]:
     """Return the block at each slot that is or was of interest, and whether it is another one.
 
-    The one block of a place may come and go; in a list the slots would be those of others.
+    An added or removed block counts only where it is the only one of its place: in a list, it moves
+    the blocks after it to other slots.
     """
     shown = {
         slot: (NOTHING if digest is None else digest, False)
@@ -317,7 +318,7 @@ def _blocks(
     for digest, presence in past.memory.blocks.items():
         history = later(presence, present=bool(presence & 1), visits=past.still)
         history = later(history, present=digest in now)
-        # One that neither came nor went in all remembered visits is forgotten.
+        # A block that was present, or absent, at all remembered visits is forgotten.
         if history not in {0, ALWAYS}:
             blocks[digest] = history
     gone, come = [_text(past.sketch)], [_text(new)]
@@ -343,8 +344,8 @@ def _text(sketch: Sketch) -> int:
 class _Explained:
     """The difference beside the volatile blocks, and the rung that explains it, if one does.
 
-    ``frame`` are those of the blocks that belong to the template; ``moved`` says that
-    others stand in another order.
+    ``frame`` has the differing blocks that belong to the template. ``moved`` is true if other
+    blocks are in another order.
     """
 
     rung: Rung | None
@@ -456,7 +457,7 @@ def _rung_by_now(
 
 # -- detector ----------------------------------------------------------------
 #
-# The ladder from the main text on, with what the store recalls of pages and hosts.
+# The ladder from the main text on. It reads the stored histories of pages and hosts.
 #
 # Invariant: what is stored is read only where a text differs, and a host's sample of pages a
 # few times in a run, the first when its first text differs; that of a host with few pages each
@@ -487,7 +488,7 @@ class PageHistories(Protocol):
         """Return the history of the URL from which a page has moved here."""
 
     async def sample(self, host_id: int, most: int, /) -> list[PageHistory]:
-        """Return histories of a host's pages, at most so many."""
+        """Return histories of at most ``most`` pages of a host."""
 
     async def not_content(self, host_id: int, /) -> bytes | None:
         """Return a host's block pages as stored (versioned bytes)."""
@@ -654,10 +655,10 @@ class Detector:
             or (known.template.is_of_small and known.differing)
         ):
             histories = await self._past.sample(host_id, SAMPLE_PAGES)
-            # Another text of the host may have come while this waited.
+            # Another text of the host may have been judged during the wait.
             known = self._hosts.use(host_id) or HostRun()
             self._hosts[host_id] = known
-            # What one page shows is no template.
+            # A template needs two pages: a block of one page may be its content.
             records = [PageRecord.of(history) for history in histories if len(histories) > 1]
             known.template = Template.learnt(records)
         known.pages = self._pages[host_id]

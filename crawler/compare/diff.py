@@ -29,14 +29,14 @@ _MOST_CHARACTERS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of words: never both empty, both equal where nothing changed."""
+    """A stretch of words in both versions, equal if it did not change; at most one is empty."""
 
     before: str
     after: str
 
     @property
     def is_kept(self) -> bool:
-        """Return whether the stretch stands in both versions."""
+        """Return whether both versions have the stretch."""
         return self.before == self.after
 
 
@@ -88,7 +88,7 @@ def _joined(runs: list[Run]) -> Iterator[Run]:
 _EDITED: Final = 0.5
 #: Beyond this number of pairs, similarity is not computed.
 _MOST_PAIRS: Final = 20_000
-#: From this number of blocks on, those that stand everywhere do not divide the problem.
+#: In longer texts, frequent blocks are not used to divide the texts into parts.
 _LONG: Final = 2_000
 
 
@@ -101,7 +101,7 @@ class AlignedBlock:
     """A block of one version or of both.
 
     ``before`` and ``after`` are positions in the two versions, None where the block is not in
-    that version. A moved block stands at its new position. ``runs`` compare an edited block word
+    that version. A moved block is listed at its new position. ``runs`` compare an edited block word
     by word.
     """
 
@@ -113,7 +113,7 @@ class AlignedBlock:
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
-    """Return all blocks of the new version in order, and the removed ones where they stood.
+    """Return all blocks of the new version in order, and the removed ones at their old places.
 
     >>> [block.change for block in align(["a b c", "d"], ["d", "a b c"])]
     ['moved', 'kept']
@@ -123,7 +123,7 @@ def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
     left = {*partner.values(), *moved.values()}
     waiting = deque(i for i in range(len(old)) if i not in left)
     aligned: list[AlignedBlock] = []
-    # Blocks removed before the next pair stand before those added there.
+    # Between two pairs, removed blocks are listed before added ones.
     limits, limit = [0] * len(new), len(old)
     for j in reversed(range(len(new))):
         limits[j] = limit = partner.get(j, limit)
