@@ -1,4 +1,4 @@
-"""The clock seam: the time now, waiting, and turns of the event loop."""
+"""Clocks (real and virtual), waiting, and turns of the event loop."""
 
 import asyncio
 import logging
@@ -12,22 +12,22 @@ from typing import Final, Protocol
 
 log = logging.getLogger(__name__)
 
-#: How much faster or slower than true time may pass until it agrees with the machine's clock: a
-#: budget an hour stays within two parts in a hundred.
+#: Largest slew: the clock runs at most 1 % faster or slower until it agrees with the machine's
+#: clock, so a budget per hour stays within 2 %.
 _SLEW: Final = 0.01
-#: From this difference on, recorded times would mislead for days: the time is set at once.
+#: A larger difference would make recorded times wrong for days: the clock is stepped at once.
 STEP_S: Final = 3_600.0
 
-#: What can be written with four digits of a year in every time zone.
+#: Range of times whose year has four digits in every time zone.
 _FIRST_AT: Final = datetime(1001, 1, 1, tzinfo=UTC).timestamp()
 _LAST_AT: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp() - 1.0
 
-#: The names that times have in JSON.
+#: Matches JSON keys whose values are times.
 _TIME_NAME: Final = re.compile(r"(?:^|_)(?:at|since|until|not_before)$")
 
 
 def calendar(at: float) -> datetime:
-    """Return a time in UTC; cut to the years 1001 to 9998: a site may name any."""
+    """Return a time in UTC, clipped to the years 1001 to 9998: sites state arbitrary times."""
     return datetime.fromtimestamp(max(_FIRST_AT, min(_LAST_AT, at)), UTC)
 
 
@@ -37,7 +37,7 @@ def iso(at: float) -> str:
 
 
 def dated(value: object, name: str = "") -> object:
-    """Return JSON data with all times in ISO 8601; ``name`` is the one that the value goes by."""
+    """Return JSON data with all times in ISO 8601; ``name`` is the key of the value."""
     if isinstance(value, Mapping):
         return {key: dated(each, str(key)) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -73,26 +73,26 @@ class Clock(Protocol):
         """Return Unix seconds (UTC)."""
 
     def go_on_from(self, at: float) -> None:
-        """Continue from ``at``, a recorded time, if the machine's clock was set back since."""
+        """Continue from ``at``, a recorded time, if the machine's clock is behind it."""
 
     def on_step(self, shift: Callable[[float], None]) -> None:
-        """Call ``shift`` with the seconds of each jump of the time, before anybody sees it."""
+        """Call ``shift`` with the seconds of each jump before :meth:`now` returns the new time."""
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
         """Wait until the event is set or the time is ``until``; return whether the event was set.
 
-        ``idle``: nothing under way could set the event, except signals from outside.
+        ``idle``: no work under way can set the event; only external signals can.
         """
 
 
 async def pause(clock: Clock, seconds: float, ended: asyncio.Event | None = None) -> None:
-    """Wait for so many seconds of a clock, or until the event is set."""
+    """Wait for a number of seconds of a clock, or until the event is set."""
     changed = asyncio.Event() if ended is None else ended
     await clock.wait(changed, clock.now() + seconds, idle=True)
 
 
 _BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", None)
-#: Seconds that include the machine's sleep and that nobody can set.
+#: A monotonic clock in seconds; includes suspend where the system has CLOCK_BOOTTIME.
 _steady: Final[Callable[[], float]] = (
     time.monotonic if _BOOT_TIME is None else partial(time.clock_gettime, _BOOT_TIME)
 )
@@ -101,9 +101,9 @@ _steady: Final[Callable[[], float]] = (
 class SteadyClock:
     """The wall clock, without jumps of less than an hour.
 
-    *Invariant.* But for longer jumps, which :meth:`on_step` tells, time never goes back, and
-    intervals are true to a hundredth. Consequence: a delay holds although the machine's clock is
-    set meanwhile, the machine's sleep counts, and the time is the machine's within an hour.
+    *Invariant.* Except for longer jumps, which :meth:`on_step` reports, time never decreases, and
+    intervals are correct within 1 %. Consequence: delays are kept when the machine's clock is
+    set, suspended time counts, and the time differs from the machine's by an hour at most.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class SteadyClock:
             for shift in self._shifts:
                 shift(behind)
             return self._at
-        # Each page asks for the time ten times: min() and max() would cost as much as the clocks.
+        # Called ten times per page: min() and max() would cost as much as reading the clocks.
         most = _SLEW * passed
         if behind > most:
             behind = most
@@ -146,7 +146,7 @@ class SteadyClock:
         self._shifts.append(shift)
 
     def go_on_from(self, at: float) -> None:
-        """Implement :class:`Clock`; then time runs slower until the machine's clock agrees."""
+        """Implement :class:`Clock`; the clock then runs slower until the machine's agrees."""
         self._at = max(self.now(), at)
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
@@ -160,7 +160,7 @@ class SteadyClock:
 
 
 class VirtualClock:
-    """A clock that stands still during work, and jumps when the program is idle."""
+    """A clock that stops during work, and jumps to the next deadline when the program is idle."""
 
     def __init__(self, at: float) -> None:
         self._at = at
@@ -174,13 +174,13 @@ class VirtualClock:
         self._at = max(self._at, at)
 
     def on_step(self, shift: Callable[[float], None]) -> None:
-        """Implement :class:`Clock`: there are none."""
+        """Implement :class:`Clock`: a virtual clock has no unexpected jumps."""
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
         """Implement :class:`Clock`; if idle, jump to ``until`` at once.
 
         Raises:
-            RuntimeError: nothing would ever happen.
+            RuntimeError: ``until`` is inf, so the wait would never end.
         """
         if not idle:
             return await changed.wait()
@@ -191,17 +191,17 @@ class VirtualClock:
         return changed.is_set()
 
 
-#: A process beats so often while requests are under way; a beat that is so late shows that it was
-#: stopped, or slept with the machine.
+#: Interval of the heartbeat while requests are under way, and the delay of a beat (both in seconds)
+#: from which on the process is taken to have been stopped, or suspended with the machine.
 _BEAT_S: Final = 1.0
 _LATE_S: Final = 5.0
 
 
 class Standstills:
-    """The times for which this process stood still while requests were under way.
+    """Total time for which this process was stopped while requests were under way.
 
     Attributes:
-        total_s: seconds of standstill so far.
+        total_s: stopped seconds so far.
     """
 
     def __init__(self, steady: Callable[[], float] = _steady) -> None:
@@ -211,7 +211,7 @@ class Standstills:
         self._is_beating = False
 
     def begin(self) -> float:
-        """Watch until :meth:`end`; return the seconds of standstill so far."""
+        """Start watching for one request, until :meth:`end`; return ``total_s``."""
         self._under_way += 1
         if not self._is_beating:
             self._is_beating = True
@@ -219,7 +219,7 @@ class Standstills:
         return self.total_s
 
     def end(self) -> None:
-        """Watch no longer for what has begun."""
+        """Stop watching for one request."""
         self._under_way -= 1
 
     def _beat_next(self) -> None:
@@ -227,7 +227,7 @@ class Standstills:
         asyncio.get_running_loop().call_later(_BEAT_S, self._beat)
 
     def _beat(self) -> None:
-        # It was due before any time limit of the standstill, and comes before them.
+        # The beat was due before any timeout of the stopped time, so it runs before them.
         late_s = self._steady() - self._beat_at
         if late_s > _LATE_S:
             self.total_s += late_s
@@ -239,9 +239,9 @@ class Standstills:
 
 
 class Turns:
-    """Turns of the event loop for pieces of work of one kind, one in each.
+    """Limits one kind of work to one piece per turn of the event loop.
 
-    Hundreds of bodies may be complete at once: between two pages others have their turn.
+    Hundreds of bodies may be complete at once: other tasks run between two pages.
     """
 
     def __init__(self) -> None:

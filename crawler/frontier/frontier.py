@@ -36,20 +36,20 @@ from freshet.storage.records import Agenda, DueUrl, Entry, FetchResult, Observat
 
 
 class RequisiteOwner(Protocol):
-    """Takes the answers to requests for what archived pages need."""
+    """Receiver of the responses to requests for embedded resources of archived pages."""
 
     async def took(self, due: Any, result: FetchResult) -> None:
-        """Take note of an answer."""
+        """Record a response."""
 
     def denied(self, due: Any, why: Observation) -> None:
-        """Take note that robots.txt forbids the request, and why."""
+        """Record that robots.txt forbids the request, and why."""
 
 
 @value(frozen=True, slots=True)
 class RequisiteUrl(DueUrl):
-    """A due URL that is not a page, of those that ``owner`` has.
+    """A due URL of an embedded resource, requested for ``owner``.
 
-    One that another origin than the page's has chosen, or answers, ``is_anonymous``.
+    ``is_anonymous`` if an origin other than the page's has chosen the URL or answers it.
     """
 
     _: KW_ONLY
@@ -59,7 +59,7 @@ class RequisiteUrl(DueUrl):
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request for a due URL; ``queue`` is the key of the host queue, as in the others."""
+    """A request for a due URL; ``queue`` is the key of the host queue, in all request classes."""
 
     due: DueUrl
     queue: str
@@ -69,7 +69,7 @@ class PageRequest:
 class RobotsRequest:
     """A request for a host's robots.txt; ``url`` is a redirect's target after the first hop.
 
-    Once a redirect has left the origin it ``is_anonymous``. ``repeat_of`` is as in
+    ``is_anonymous`` from the first redirect to another origin on. ``repeat_of`` is as in
     :class:`~freshet.storage.records.DueUrl`.
     """
 
@@ -93,10 +93,11 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request for no page (a hub, a key file), polite and counted like any; a ``form`` is posted.
+    """A request to an API (WebSub hub, IndexNow key file); politeness and budget apply.
 
-    ``handle`` takes the response and its time before anybody else does, and returns the entries to
-    commit with it. A page or another program has chosen the URL: it is asked for without secrets.
+    A ``form`` is sent by POST. ``handle`` takes the response and its time before any other code
+    does, and returns the entries to commit with it. The request carries no secrets, because a page
+    or another program has chosen the URL.
     """
 
     url: str
@@ -109,7 +110,7 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class RobotsReading:
-    """A robots.txt that is to be read from the store; the host is asked for nothing."""
+    """A robots.txt to read from the store, without a request."""
 
     host_id: int
 
@@ -127,9 +128,9 @@ FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | Robo
 
 @dataclass(slots=True, eq=False)
 class _QueueEntry:
-    """A host queue, its hosts in the order of their turns, and requests that go before pages.
+    """A host queue, its hosts in the order of their turns, and requests that precede pages.
 
-    ``shares`` are the groups of its requests under way that have a share of all.
+    ``shares`` has the group of each request under way that belongs to a group (see ``share_of``).
     """
 
     state: HostQueue
@@ -153,7 +154,7 @@ class _HostEntry:
     closed_reason: str | None = None
 
     def may_be_visited(self, now: float) -> bool:
-        """Return whether neither its robots.txt is missing nor a pause lasts."""
+        """Return whether no robots.txt request is pending and no pause is in effect."""
         return self.robots_on is None and self.closed_until <= now
 
 
@@ -165,10 +166,10 @@ class Frontier:
     Consequence: no queue with work is forgotten, and a queue in ``ready`` has a page that may be
     requested.
 
-    An earlier run was killed before ``held_at``: each queue waits its delay from then on.
-    ``share_of`` returns the group of an origin that no seed names, and how many requests may go to
-    that group at a time. ``rules_at`` gives the rules of an origin; a queue obeys the strictest of
-    its hosts.
+    If an earlier run was killed, ``held_at`` is the latest time of its last request: each queue
+    waits for its delay from then on. ``share_of`` returns the group of an origin that is not a
+    seed's, and the limit of concurrent requests to that group. ``rules_at`` returns the rules of an
+    origin; a queue obeys the strictest rules of its hosts.
     ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
@@ -182,9 +183,9 @@ class Frontier:
     rules_at: RulesAt = lambda rules, _: rules
     api_requests: int = field(default=0, init=False)
     _shared: Counter[str] = field(default_factory=Counter, init=False)
-    # Queues of a group with work, whose time has come, that wait for one under way to end.
-    _crowded: dict[str, OrderedDict[str, _QueueEntry]] = field(default_factory=dict, init=False)
-    # Keys of queues that wait until it is known who is to blame for their failures.
+    # By group: queues with work that are due and wait for a request of their group to end.
+    _blocked: dict[str, OrderedDict[str, _QueueEntry]] = field(default_factory=dict, init=False)
+    # Keys of queues that wait until the cause of their failures is known.
     _resting: set[str] = field(default_factory=set, init=False)
     hosts: dict[int, _HostEntry] = field(default_factory=dict, init=False)
     _by_origin: dict[str, int] = field(default_factory=dict, init=False)
@@ -195,11 +196,11 @@ class Frontier:
     _waiting: list[tuple[float, int, str]] = field(default_factory=list, init=False)
     _wake_at: dict[str, float] = field(default_factory=dict, init=False)
     _sequence: Iterator[int] = field(default_factory=count, init=False)
-    # Hosts with work, whose robots.txt must be read from the store first.
+    # Hosts with work that need their robots.txt from the store first.
     _unread: OrderedDict[int, None] = field(default_factory=OrderedDict, init=False)
-    # Of a host whose robots.txt is being fetched: hosts that wait for it, to share it.
+    # By host with a pending robots.txt request: hosts that wait to share that robots.txt.
     _sharers: dict[int, list[_HostEntry]] = field(default_factory=dict, init=False)
-    # Before this time, no robots.txt that a ready queue needs becomes stale, and no hours end.
+    # Earliest time at which a ready queue's robots.txt becomes stale or its hours end.
     _recheck_at: float = field(default=inf, init=False)
 
     # -- hosts -------------------------------------------------------------------
@@ -230,7 +231,7 @@ class Frontier:
         queue.state.hold(self.held_at)
 
     def obey(self, rules: PolitenessRules, rules_at: RulesAt) -> None:
-        """Apply these rules from now on; current pauses keep their length."""
+        """Apply these rules from now on; current pauses are not changed."""
         self.rules, self.rules_at = rules, rules_at
         for queue in self._queues.values():
             own = (self.rules_at(rules, host.origin) for host in queue.hosts.values())
@@ -238,7 +239,7 @@ class Frontier:
             self._schedule(queue)
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time: pauses keep their length."""
+        """Shift all times by a jump of the clock; pauses keep their length."""
         self.held_at += by
         self.robots.shift(by)
         for host in self.hosts.values():
@@ -250,7 +251,7 @@ class Frontier:
             self._schedule(queue)
 
     def wake(self, host_id: int) -> None:
-        """Note that the agenda has URLs of this host."""
+        """Schedule a host for which the crawl queue has new URLs."""
         queue = self.hosts[host_id].queue
         # A queue that is ready keeps its place.
         if queue.state.key not in self.ready and queue.state.key not in self._requests_ready:
@@ -271,7 +272,7 @@ class Frontier:
         self._schedule(queue)
 
     def probe(self, host_id: int, url: str) -> bool:
-        """Queue a probe unless robots.txt forbids it, or the agenda; return whether it was."""
+        """Queue a probe unless robots.txt or the crawl queue forbids it; return whether it was."""
         queue = self.hosts[host_id].queue
         if not self.robots.verdict(host_id, url).allowed or not self.agenda.take_probe(host_id):
             return False
@@ -280,25 +281,25 @@ class Frontier:
         return True
 
     def queue(self, request: ApiRequest) -> None:
-        """Queue an API request; whoever performs it counts it down in ``api_requests``."""
+        """Queue an API request; the caller decrements ``api_requests`` when it has ended."""
         self.api_requests += 1
         queue = self._queue_of(request.queue)
         queue.requests.append(request)
         self._schedule(queue)
 
     def put_back(self, due: DueUrl) -> None:
-        """Let a URL that was taken wait for its host's next turn."""
+        """Requeue a URL that was taken, for its host's next turn."""
         self.agenda.put_back(due)
         self.wake(due.host_id)
 
     def again(self, request: RobotsRequest | ProbeRequest | ApiRequest) -> None:
-        """Queue a request anew that has not been made."""
+        """Requeue a request that was taken and not made."""
         queue = self._queues[request.queue]
         queue.requests.append(request)
         self._schedule(queue)
 
     def rest(self, queue_key: str, until: float) -> None:
-        """Let a host queue wait until a time, or until :meth:`release`."""
+        """Block a host queue until a time, or until :meth:`release`."""
         queue = self._queue_of(queue_key)
         queue.state.rest(until)
         self._resting.add(queue_key)
@@ -310,7 +311,7 @@ class Frontier:
         return bool(self._resting)
 
     def release(self, now: float, since: float = inf) -> None:
-        """Ask all hosts again; failures that began after ``since`` were ours."""
+        """Release the resting queues; drop failures that began at ``since`` or later (ours)."""
         keys, self._resting = self._resting, set()
         for host in self.hosts.values() if since < inf else ():
             if self.robots.pardon(host.host_id, since):
@@ -322,12 +323,12 @@ class Frontier:
             self._schedule(self._queues[key])
 
     def host_of(self, origin: str) -> tuple[int, str] | None:
-        """Return the id and the politeness key of an origin's host, None if it is not known."""
+        """Return the id and the politeness key of an origin's host, or None if it is unknown."""
         host_id = self._by_origin.get(origin)
         return None if host_id is None else (host_id, self.hosts[host_id].queue.state.key)
 
     def permits(self, host_id: int, url: str, now: float) -> bool | None:
-        """Return whether robots.txt allows a URL; None: not known yet, it is being fetched."""
+        """Return whether robots.txt allows a URL; None while robots.txt is being fetched."""
         entry = self.hosts[host_id]
         if entry.closed_until > now:
             return False
@@ -343,8 +344,8 @@ class Frontier:
     def next(self, now: float, *, pages: bool = True) -> FrontierRequest | None:
         """Take the next request that may start now, or None; see :meth:`wakes_at`.
 
-        Without ``pages`` no due URL is taken. A robots.txt is read again only when there is no
-        page: what was read is used before it is put away for another.
+        Without ``pages`` no due URL is taken. A robots.txt is read from the store only if no page
+        is due, so that a file is used before another one evicts it.
         """
         self._promote(now)
         while self._requests_ready:
@@ -353,7 +354,7 @@ class Frontier:
                 request = queue.requests.pop(0)
                 self._start(queue)
                 return request
-            self._crowd(queue)
+            self._block(queue)
         if not pages:
             return None
         due = self.agenda.next(_ReadyHosts(self, now), now)
@@ -379,13 +380,14 @@ class Frontier:
             self._shared[group] -= 1
             if not self._shared[group]:
                 del self._shared[group]
-            crowd = self._crowded.get(group, OrderedDict())
-            # One takes its place; the last one lets all try, for some may have lost their work.
-            for other in list(islice(crowd.values(), 1 if self._shared[group] else None)):
+            blocked = self._blocked.get(group, OrderedDict())
+            # One queue takes the free place. If the group has no request left, all queues are
+            # scheduled, as some may have lost their work.
+            for other in list(islice(blocked.values(), 1 if self._shared[group] else None)):
                 self._schedule(other)
 
     def owe(self, queue_key: str, now: float, requests: int) -> None:
-        """Let a host queue wait for requests that a rendered page made at once."""
+        """Charge a host queue for requests that a rendered page made at once."""
         queue = self._queue_of(queue_key)
         queue.state.owe(now, requests)
         self._schedule(queue)
@@ -393,21 +395,21 @@ class Frontier:
     def heed(
         self, queue_key: str, now: float, answer: HostAnswer, retry_after_s: float | None, why: str
     ) -> None:
-        """Count, and pause for, what a host says not by the status of a request of its queue.
+        """Apply a back-off signal that is not the status of one of the queue's requests.
 
-        A page's text may say: too many requests. A rendered page makes requests of its own.
+        Examples: a page's text reads "too many requests"; a request of a rendered page failed.
         """
         queue = self._queue_of(queue_key)
         queue.state.heed(now, answer, retry_after_s, why)
         self._schedule(queue)
 
     def pause_s(self, queue_key: str, now: float) -> float:
-        """Return for how long a host may not be asked: it is parked, or its hours have ended."""
+        """Return the seconds until a host that is parked or outside its hours may be visited."""
         state = self._queue_of(queue_key).state
         return max(state.parked_until, state.rules.opens_at(now)) - now
 
     def robots_known(self, host_id: int, now: float) -> None:
-        """Open a host whose robots.txt has been fetched or read, or close it for a while."""
+        """Open or close a host after its robots.txt has been fetched or read."""
         entry = self.hosts[host_id]
         entry.robots_on = None
         entry.closed_until, entry.closed_reason = self.robots.closed(host_id, now)
@@ -418,7 +420,7 @@ class Frontier:
             self._schedule(other.queue)
 
     def answered(self, host_id: int) -> None:
-        """Note that a page of a host did not redirect: its own robots.txt is due if it has none."""
+        """Note that a page of a host did not redirect; end the sharing of another's robots.txt."""
         if self.robots.part(host_id):
             self._schedule(self.hosts[host_id].queue)
 
@@ -437,7 +439,7 @@ class Frontier:
         return None
 
     def least_s(self, due: Mapping[int, int]) -> float:
-        """Return the seconds in which the slowest queue answers so many requests to each host."""
+        """Return the seconds that the slowest queue needs for the ``due`` requests, by host."""
         seconds: dict[str, float] = {}
         for host_id, urls in due.items():
             if host_id in self.hosts:
@@ -451,23 +453,23 @@ class Frontier:
         return self.hosts[host_id].queue.state.state(host_id)
 
     def repeats(self, host_id: int) -> Repeats:
-        """Return what is known of repeated requests at a host."""
+        """Return the repeat counts of a host."""
         return self.hosts[host_id].repeats
 
     def learn_repeats(self, host_id: int, known: Repeats) -> None:
-        """Replace what is known of repeated requests at a host."""
+        """Replace the repeat counts of a host."""
         host = self.hosts[host_id]
         host.has_new_repeats |= known != host.repeats
         host.repeats = known
 
     def new_repeats(self, host_id: int) -> tuple[int, Repeats] | None:
-        """Return the host and what is known of its repeated requests, once after each change."""
+        """Return the host and its repeat counts once after each change, else None."""
         host = self.hosts[host_id]
         is_new, host.has_new_repeats = host.has_new_repeats, False
         return (host_id, host.repeats) if is_new else None
 
     def waits(self, now: float) -> dict[int, str]:
-        """Return the reasons why hosts with due URLs may not be visited, by host."""
+        """Return by host why its due URLs must wait; hosts without a reason are missing."""
         reasons = {}
         for entry in self.hosts.values():
             if reason := self._wait_reason(entry, now):
@@ -479,7 +481,7 @@ class Frontier:
         return sum(queue.state.parked_until > now for queue in self._queues.values())
 
     def active(self, now: float) -> int:
-        """Count the hosts with a request under way, or with one waiting for the delay only."""
+        """Count hosts with a request under way, or with a request that waits only for the delay."""
         return sum(
             (entry.queue.state.in_flight > 0 or self.agenda.waiting(entry.host_id))
             and self._wait_reason(entry, now) is None
@@ -503,16 +505,16 @@ class Frontier:
         return self._queues[key]
 
     def _schedule(self, queue: _QueueEntry) -> None:
-        """Let a queue wait for its time, or take it out if it is full or has no work."""
+        """Schedule a queue for its time, or unschedule it if it is full or has no work."""
         key = queue.state.key
-        # Twice for each page: a look costs less than a call.
+        # Runs twice per page: ``in`` costs less than a call of ``pop``.
         if key in self.ready:
             del self.ready[key]
         if key in self._requests_ready:
             del self._requests_ready[key]
-        if self._crowded:
-            for crowd in self._crowded.values():
-                crowd.pop(key, None)
+        if self._blocked:
+            for blocked in self._blocked.values():
+                blocked.pop(key, None)
         at = None if queue.state.is_full else self._work_at(queue)
         if at is not None:
             self._wait(queue, max(at, queue.state.ready_at))
@@ -526,7 +528,7 @@ class Frontier:
             heappush(self._waiting, (at, next(self._sequence), key))
 
     def _work_at(self, queue: _QueueEntry) -> float | None:
-        """Return the time of the queue's next work, politeness aside, or None."""
+        """Return the time of the queue's next work, ignoring its delay, or None."""
         if queue.requests:
             return 0.0
         first = None
@@ -536,7 +538,7 @@ class Frontier:
         return first
 
     def _promote(self, now: float) -> None:
-        """Make queues ready whose time has come."""
+        """Make all queues ready that are due."""
         if now >= self._recheck_at:
             self._recheck_at = inf
             for queue in list(self.ready.values()):
@@ -557,12 +559,12 @@ class Frontier:
             return
         if not queue.requests:
             if (turn := self._turn_of(queue, now)) is None:
-                # Its work went while it waited for its time; new work wakes it.
+                # Its work was taken while it waited; new work wakes it.
                 return
             if not self.robots.is_fresh(turn.host_id, now):
                 self._want_robots(turn, now)
         if not self._has_room(queue):
-            self._crowd(queue)
+            self._block(queue)
         elif queue.requests:
             self._requests_ready[queue.state.key] = queue
         else:
@@ -588,14 +590,17 @@ class Frontier:
         queue.state.obey_crawl_delay(max(h.crawl_delay_s for h in queue.hosts.values()))
 
     def _want_robots(self, host: _HostEntry, now: float) -> None:
-        """Have a host's robots.txt read from the store, shared, or else fetched."""
+        """Schedule a host's robots.txt to be read from the store, shared, or else fetched."""
         if self.robots.is_put_away(host.host_id):
             self._unread[host.host_id] = None
         elif host.robots_on is None and not self._shares(host, now):
             self._fetch_robots(host)
 
     def _shares(self, host: _HostEntry, now: float) -> bool:
-        """Let a host that only redirects share the robots.txt of its target, or wait for that."""
+        """Share the target's robots.txt with a host that only redirects, or wait for that file.
+
+        Return False if the host needs a robots.txt request.
+        """
         target_id = self.agenda.target_of(host.host_id)
         target = None if target_id is None else self.hosts.get(target_id)
         if target is None or not self.robots.may_share(host.host_id, target.host_id):
@@ -613,13 +618,13 @@ class Frontier:
         return True
 
     def _fetch_robots(self, host: _HostEntry) -> None:
-        """Queue the request for a host's robots.txt on its own host queue."""
+        """Queue the request for a host's robots.txt on the host's queue."""
         host.robots_on = host.queue
         url, key = robots_url(origin(host.origin)), host.queue.state.key
         host.queue.requests.append(RobotsRequest(host.host_id, host.origin, url, key))
 
     def _page_request(self, due: DueUrl) -> FrontierRequest:
-        """Request the URL as found; if robots.txt forbids only that spelling, the canonical."""
+        """Request the URL as found, or its canonical form if robots.txt forbids only the former."""
         queue = self.hosts[due.host_id].queue
         for fetch_url in (due.fetch_url, due.url):
             if self.robots.verdict(due.host_id, fetch_url).allowed:
@@ -642,18 +647,18 @@ class Frontier:
 
     def _has_room(self, queue: _QueueEntry) -> bool:
         if not self._shared:
-            # Each group may have one request at least.
+            # Each group may have at least one request.
             return True
         share = self._share(queue)
         return share is None or self._shared[share[0]] < share[1]
 
-    def _crowd(self, queue: _QueueEntry) -> None:
+    def _block(self, queue: _QueueEntry) -> None:
         if share := self._share(queue):
             meet("requests to hosts that nobody asked for", share[0])
-            self._crowded.setdefault(share[0], OrderedDict())[queue.state.key] = queue
+            self._blocked.setdefault(share[0], OrderedDict())[queue.state.key] = queue
 
     def _share(self, queue: _QueueEntry) -> tuple[str, int] | None:
-        """Return the largest share of the queue's hosts; None: one of them has all."""
+        """Return the largest share of the queue's hosts; None if one host is not limited."""
         largest = None
         for host in queue.hosts.values():
             if (share := self.share_of(host.origin)) is None:
@@ -669,7 +674,7 @@ class Frontier:
 
 @dataclass(slots=True, eq=False)
 class _ReadyHosts(Collection[int]):
-    """Hosts that may be visited now; those of the queue that became ready first come first."""
+    """Hosts that may be visited now, in the order in which their queues became ready."""
 
     of: Frontier
     now: float

@@ -1,7 +1,7 @@
 """Politeness: host queues as state machines, their keys, and retries.
 
 Invariant: in every host queue, a request starts at least the queue's delay after the end of the
-one before it, whatever that one was (page, robots.txt, redirect, failure). Consequence: no server
+previous one of any kind (page, robots.txt, redirect, failure). Consequence: no server
 sees requests closer together than configured, from any code path, because every request starts with
 :meth:`HostQueue.start` and ends with :meth:`HostQueue.end`. Times are Unix seconds.
 """
@@ -21,9 +21,9 @@ from freshet.storage.records import DueUrl
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Hours of the day in which a host may be asked: minutes after midnight in a time zone.
+    """Crawl window of a host: minutes after midnight in a time zone.
 
-    Where ``end`` is not after ``start`` it is on the next day.
+    An ``end`` that is not after ``start`` is on the next day.
     """
 
     start: int
@@ -31,7 +31,7 @@ class Hours:
     zone: tzinfo
 
     def opens_at(self, now: float) -> float:
-        """Return the first time from ``now`` on that lies within them."""
+        """Return the first time from ``now`` on that lies within the window."""
         local = datetime.fromtimestamp(now, self.zone)
         minute = local.hour * 60 + local.minute
         inside = self.start <= minute < self.end
@@ -40,27 +40,27 @@ class Hours:
         return now if inside else self._next(local, self.start)
 
     def closes_at(self, now: float) -> float:
-        """Return the next time at which they end."""
+        """Return the next time at which the window ends."""
         return self._next(datetime.fromtimestamp(now, self.zone), self.end)
 
     def _next(self, after: datetime, minute: int) -> float:
         hour, minute = divmod(minute % 1_440, 60)
         moment = after.replace(hour=hour, minute=minute, second=0, microsecond=0)
-        # On the wall a day is a day, however long it is.
+        # Local time: a day with a change to or from summer time has 23 or 25 hours.
         days = (moment + timedelta(day) for day in range(3))
         return next(day.timestamp() for day in days if day.timestamp() > after.timestamp())
 
 
 @dataclass(frozen=True, slots=True)
 class PolitenessRules:
-    """Rules of politeness; in seconds unless the name says otherwise.
+    """Rules of politeness; names in ``_s`` are in seconds.
 
     The delay is the largest of ``delay_s``, robots.txt's Crawl-delay up to
     ``crawl_delay_cap_s``, and ``slow_factor`` times the last response time up to
     ``slow_cap_s``. A failure parks a host for ``back_off_initial_s`` times
     ``back_off_factor`` to the power of the failures before it, plus jitter. Requests start within
-    all of the ``hours``, if there are any. The delay doubles after each ``forbidden_burst``
-    successive 403 responses: a single one is about the page, a burst is about us.
+    all of the ``hours``, if any are set. The delay doubles after each ``forbidden_burst``
+    successive 403 responses: one 403 concerns the page, a burst concerns the crawler.
     """
 
     delay_s: float = 1.0
@@ -78,7 +78,7 @@ class PolitenessRules:
     hours: tuple[Hours, ...] = ()
 
     def opens_at(self, now: float) -> float:
-        """Return the first time from ``now`` on at which a request may start by the hours."""
+        """Return the first time from ``now`` on that lies within all hours."""
         for _ in range(2 * len(self.hours)):
             later = max(each.opens_at(now) for each in self.hours)
             if later == now:
@@ -87,16 +87,16 @@ class PolitenessRules:
         return now
 
     def closes_at(self, now: float) -> float:
-        """Return the next time at which some of the hours end, inf if there are none."""
+        """Return the next time at which one of the hours ends; inf without hours."""
         return min((each.closes_at(now) for each in self.hours), default=inf)
 
 
-#: From the rules of all hosts and an origin to the rules of that origin.
+#: Maps the default rules and an origin to the rules of that origin.
 RulesAt: TypeAlias = Callable[[PolitenessRules, str], PolitenessRules]
 
 
 def stricter(one: PolitenessRules, other: PolitenessRules) -> PolitenessRules:
-    """Return rules with the longer delay, the fewer connections and the hours of both of two."""
+    """Return ``one`` with the longer delay, the fewer connections, and the hours of both."""
     return replace(
         one,
         delay_s=max(one.delay_s, other.delay_s),
@@ -105,29 +105,29 @@ def stricter(one: PolitenessRules, other: PolitenessRules) -> PolitenessRules:
     )
 
 
-#: The state of a host, as one response shows it.
+#: Class of a response by its meaning for the host; ``ours``: the crawler caused the failure.
 HostAnswer = Literal["fine", "throttled", "forbidden", "failed", "down", "ours"]
 
-# No connection, or none was tried: a page waits for another host that it needs (parked_host).
+# No connection was made. ``parked_host``: not tried, as the page needs another host, which pauses.
 _CONNECTION_FAILURES = frozenset(
     "dns no_resolver no_network connect tls not_tls timeout_connect parked_host".split()
 )
 _BROKEN_OFF = frozenset("hung_up protocol timeout_headers timeout_body too_slow cut_short".split())
-#: The host's name has no address, for now or for ever.
+#: The host's name has no address, temporarily or permanently.
 NO_ADDRESS = frozenset({"address", "no_such_host"})
 _NO_REQUEST = NO_ADDRESS | {"url"}
-#: Failures in a row that may be those of URLs, of a host that answered as often before.
+#: Most failures in a row blamed on single URLs of a host with as many good answers before.
 _MOST_DEAD = 20
-#: More doublings exceed every cap; 1024 of them exceed a float.
+#: More doublings exceed every cap; 1024 doublings overflow a float.
 _MOST_DOUBLINGS = 64
 
 
 def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) -> HostAnswer:
     """Classify a response by its status and failure word (see ``FetchResult.reason``).
 
-    Without a connection the host is down; a connection that broke (before or after the status),
-    or a 5xx, may be the fault of this one URL. In a ``lasting`` run a name without an address is
-    down, too: it may have one again.
+    Without a connection the host is down. A connection that broke (before or after the status)
+    or a 5xx may be the fault of this one URL. In a ``lasting`` run a name without an address also
+    counts as down, because it may get an address later.
     """
     if status in (429, 503):
         return "throttled"
@@ -142,14 +142,14 @@ def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) 
     return "fine"
 
 
-# -- repeated requests: what we add to a request may be what a server cannot answer ------------
+# -- repeated requests: some servers fail on headers that the crawler adds ----------------------
 
 _DAY_S = 86_400.0
-#: Pages after which all requests to a host are plain, and for how long a page or a host is
-#: remembered so: the server may be mended, and plain requests are dear to both sides.
+#: Number of pages after which all requests to a host are plain, and how long that lasts for a page
+#: or a host: the server may be repaired, and plain requests cost both sides more.
 _PLAIN_PAGES = 3
 _PLAIN_S = 30 * _DAY_S
-#: Repeats in vain after which a host gets none, and for how long.
+#: Number of failed repeats after which a host gets no more of them, and for how long.
 _MOST_VAIN = 3
 _VAIN_S = _DAY_S
 
@@ -165,20 +165,20 @@ def is_plain_host(known: Repeats, now: float) -> bool:
 
 
 def is_plain_page(due: DueUrl, now: float) -> bool:
-    """Return whether a page is requested plainly, as what answered its last full request failed."""
+    """Return whether a page is requested plainly because its last full request failed."""
     plain_at = due.plain_at
     return due.repeat_of is not None or (plain_at is not None and now < plain_at + _PLAIN_S)
 
 
 def repeated(known: Repeats, *, helped: bool, now: float) -> Repeats:
-    """Return what is known of a host after a repeat that ended now."""
+    """Return the repeat counts of a host after a repeat that ended now."""
     if helped:
         return Repeats(known.helped + 1, 0, now)
     return Repeats(known.helped, known.vain + 1, now)
 
 
 class _BackOff(Protocol):
-    """Growth of pauses: the first, the factor, the longest, and the random share."""
+    """Exponential back-off: first pause, factor, longest pause, and share of jitter."""
 
     @property
     def back_off_initial_s(self) -> float: ...
@@ -199,12 +199,12 @@ def back_off_s(rules: _BackOff, troubles: int, rng: Random) -> float:
 
 @dataclass(slots=True, eq=False)
 class HostQueue:
-    """One politeness key: a host, a domain, an address, or a group of hosts.
+    """Queue of one politeness key: a host, a domain, an address, or a group of hosts.
 
     ``ready_at`` is the time at which the next request may start, ``parked_until`` the end of the
-    pause for ``parked_reason`` (-inf: never). ``troubles`` and ``forbidden`` count responses in a
-    row, ``answered`` how many more good ones there were than failures, up to 20; the first of the
-    ``troubles`` was met at ``failing_since``.
+    pause for ``parked_reason`` (-inf: never). ``troubles`` counts consecutive failures, the first
+    of them at ``failing_since``; ``forbidden`` counts consecutive 403 responses. ``answered`` is
+    the number of good responses minus failures, from 0 to 20.
     """
 
     key: str
@@ -221,7 +221,7 @@ class HostQueue:
     answered: int = 0
     parked_until: float = -inf
     parked_reason: str | None = None
-    # The delay of an earlier run holds until the host answers well.
+    # The delay of an earlier run applies until the first good response.
     _inherited_delay_s: float = field(default=0.0, init=False)
 
     @property
@@ -238,11 +238,11 @@ class HostQueue:
 
     @property
     def is_full(self) -> bool:
-        """True if no further connection may be used, whatever the time."""
+        """True if the connection limit is reached."""
         return self.in_flight >= self.rules.connections_per_host
 
     def start(self) -> None:
-        """Start a request. Call only if the queue is not full and ``ready_at`` has come."""
+        """Start a request. Call only if the queue is not full and ``ready_at`` has passed."""
         self.in_flight += 1
 
     def end(
@@ -262,12 +262,12 @@ class HostQueue:
         self.ready_at = max(self.ready_at, now + self.delay_s)
 
     def heed(self, now: float, answer: HostAnswer, retry_after_s: float | None, why: str) -> None:
-        """Count an answer, and pause if it wants that.
+        """Count an answer, and pause the queue if the answer requires it.
 
-        A Retry-After is obeyed up to a cap; a host that keeps refusing gets longer pauses.
+        Retry-After is obeyed up to a cap. Repeated refusals lead to longer pauses.
         """
         # A request that was under way when the queue was parked belongs to the same failure:
-        # it neither counts twice nor ends the pause.
+        # it is not counted, and does not end the pause.
         if now >= self.parked_until and answer != "ours":
             self._count(answer, now)
         pause = self._pause_s(answer, retry_after_s)
@@ -276,11 +276,11 @@ class HostQueue:
             self.parked_until, self.parked_reason = now + pause, why
 
     def owe(self, now: float, requests: int) -> None:
-        """Wait as after so many requests that were made at once."""
+        """Charge the queue the delay of ``requests`` requests that were made at once."""
         self.ready_at = max(self.ready_at, now) + requests * self.delay_s
 
     def obey_crawl_delay(self, crawl_delay_s: float) -> None:
-        """Apply this Crawl-delay, also after the last request."""
+        """Apply this Crawl-delay, counted from the end of the last request."""
         self.crawl_delay_s = crawl_delay_s
         self.ready_at = max(self.ready_at, self.last_end_at + self.delay_s)
 
@@ -297,22 +297,22 @@ class HostQueue:
         self.ready_at = max(self.ready_at, self.last_end_at + self.delay_s, self.parked_until)
 
     def hold(self, since: float) -> None:
-        """Wait for the delay from ``since``: nobody knows when the last request ended."""
+        """Wait for the delay from ``since``: the end of the last request is unknown."""
         self.ready_at = max(self.ready_at, since + self.delay_s)
 
     def rest(self, until: float) -> None:
-        """Wait until a time: it is not known who is to blame for the last failure."""
+        """Wait until a time: the cause of the last failure is not known yet."""
         self.ready_at = max(self.ready_at, until)
 
     def release(self, since: float) -> None:
-        """Wait for the delay only; failures that began after ``since`` were not the host's."""
+        """Wait for the delay only; drop failures that began at ``since`` or later."""
         if self.troubles and self.failing_since >= since:
             self.troubles = 0
             self.parked_until, self.parked_reason = -inf, None
         self.ready_at = max(self.last_end_at + self.delay_s, self.parked_until)
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time: pauses keep their length."""
+        """Shift all times by a jump of the clock; pauses keep their length."""
         self.ready_at += by
         self.failing_since += by
         self.last_end_at += by
@@ -348,7 +348,7 @@ class HostQueue:
         if answer in ("fine", "forbidden", "ours"):
             return 0.0
         wanted_s = min(retry_after_s or 0.0, self.rules.retry_after_cap_s)
-        # The first refusal with a Retry-After is obeyed as it stands, and failures are taken for
+        # The first refusal with a Retry-After is obeyed exactly, and failures are taken for
         # the URLs' own, of a host that has answered well for longer: back-off starts after them.
         free: dict[HostAnswer, int] = {
             "throttled": int(wanted_s > 0),
@@ -363,7 +363,7 @@ class HostQueue:
 _DEFAULT_PORTS = frozenset({80, 443})
 
 
-#: The unit whose hosts share one queue, and so one delay.
+#: The unit that has one queue, and so one delay.
 QueueKind = Literal["host", "domain", "ip"]
 
 
@@ -390,10 +390,10 @@ async def queue_key(
     groups: Mapping[str, Sequence[str]],
     addresses: Callable[[str], Awaitable[list[str]]],
 ) -> str:
-    """Return the key of the queue of a URL's (or origin's) host: a custom group, or by its kind.
+    """Return the queue key of a URL's (or origin's) host: a custom group, or a key of this kind.
 
-    ``groups`` name host patterns (``*.example.org``); ``addresses`` resolves a host name. The
-    lowest address is the key, whatever the order of the DNS answer.
+    ``groups`` maps names to host patterns (``*.example.org``); ``addresses`` resolves a host name.
+    The lowest address is the key, so the order of the DNS answer does not matter.
     """
     place = origin(url)
     if (name := group_of(place.host, groups)) is not None:
@@ -404,14 +404,14 @@ async def queue_key(
         case "ip":
             return min(await addresses(place.host), default=place.host)
         case "host":
-            # http and https of one name share a queue; another port is another server.
+            # http and https of a name share a queue; other ports are taken for other servers.
             return place.host if place.port in _DEFAULT_PORTS else f"{place.host}:{place.port}"
 
 
 # -- retries -----------------------------------------------------------------
 #
-# The URLs of a host that is down wait with its queue and are not charged. A URL that fails on a
-# host that answers is charged an attempt, and put behind the others.
+# The URLs of a host that is down wait with its queue, and no attempt is counted. If a host
+# answers and a URL fails, the attempt is counted and the URL moves behind the others.
 
 _FINAL = frozenset(
     {
@@ -439,7 +439,7 @@ class Retries:
     ) -> tuple[float | None, bool]:
         """Decide on a URL that failed at ``now`` with this status and reason.
 
-        Return the time of the next try (None: no more), and whether the URL is charged.
+        Return the time of the next attempt (None: no more), and whether this attempt counts.
         """
         answer = answer_of(status, reason, lasting=self.lasting)
         return self._at(due, reason, answer, now), answer != "down"
@@ -447,7 +447,7 @@ class Retries:
     def _at(self, due: DueUrl, reason: str | None, answer: HostAnswer, now: float) -> float | None:
         if self.lasting and reason in NO_ADDRESS:
             return now
-        # A page that had content may have it again in a moment.
+        # A page that had content before may have it again at the next attempt.
         is_lost = reason in NO_CONTENT and due.digests is not None
         is_answer = answer in ("fine", "forbidden") and reason != "browser" and not is_lost
         if reason in _FINAL or is_answer:
@@ -462,19 +462,19 @@ class Retries:
 _KEPT_S: Final = 30.0
 _AHEAD_S: Final = 3_600.0
 _LEAST_AHEAD: Final = 2.0
-#: Floats near the present Unix time differ by 2e-7 s: a request due within this is due.
+#: Floats near the present Unix time are 2e-7 s apart: a request due within this time is due.
 _CLOCK_S: Final = 1e-6
 
 
 class Pacer:
     """A token bucket; ``per_day`` is the budget (inf: no limit), ``now`` in seconds.
 
-    It begins empty: the first request waits for its share of the day.
+    The bucket starts empty: the first request waits for its share of the day.
 
     Attributes:
         spent: requests started.
-        forgone: requests that the budget allowed and no host could take.
-        saves: requests that are kept for a session at most; 0: none are.
+        forgone: unused budget: requests that were allowed while no host could take one.
+        saves: largest number of requests that is kept for a crawl window; 0: no saving.
 
     Raises:
         ValueError: if the budget is not above 0.
@@ -510,12 +510,12 @@ class Pacer:
         self._set(per_day)
 
     def save(self, most: float) -> None:
-        """Keep so many requests for later, if they are more than half a minute's."""
+        """Keep up to ``most`` unused requests, but at least half a minute's."""
         self.saves = most
         self._most = max(self._reserve, most)
 
     def saved(self, now: float) -> float:
-        """Return how many requests may start at once."""
+        """Return the number of requests that may start now."""
         self._flow(now)
         return max(0.0, self._balance)
 
@@ -532,13 +532,13 @@ class Pacer:
         return self._balance >= self._enough
 
     def allows_at(self, now: float) -> float:
-        """Return the time at which the next request may start, if none does before."""
+        """Return the time at which the next request may start, if no other starts before."""
         if self.allows(now):
             return now
         return now + (1.0 - self._balance) / self._per_s
 
     def presses_at(self, now: float, overdue_at: float) -> float:
-        """Return when a visit that is overdue at a time may start ahead of the budget."""
+        """Return when a visit that is overdue at ``overdue_at`` may start ahead of the budget."""
         self._flow(now)
         balance = self._balance + self._ahead
         allowed_at = -inf if balance >= self._enough else now + (1.0 - balance) / self._per_s
@@ -551,19 +551,19 @@ class Pacer:
             self._balance -= requests
 
     def put_back(self) -> None:
-        """Forget a request that has started, and was not made."""
+        """Refund a request that was counted as started and was not made."""
         self.spent -= 1
         if self._per_s < inf:
             self._balance += 1.0
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time."""
+        """Shift all times by a jump of the clock."""
         self._at += by
 
     def _flow(self, now: float) -> None:
-        # A clock that was set back neither adds nor takes.
+        # A clock that was set back does not change the balance.
         balance = self._balance + max(0.0, now - self._at) * self._per_s
         self._at = now
-        # What was saved stays, whatever may be saved from now on.
+        # Saved requests are kept when ``save`` lowers the limit.
         self._balance = min(balance, max(self._most, self._balance))
         self.forgone += balance - self._balance

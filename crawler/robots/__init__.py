@@ -1,6 +1,6 @@
 """robots.txt by RFC 9309, and the robots directives of pages.
 
-:func:`allowed` answers a single question; a crawl keeps a :class:`~.cache.RobotsCache`.
+:func:`allowed` checks one URL against one file; a crawl uses a :class:`~.cache.RobotsCache`.
 """
 
 import codecs
@@ -20,7 +20,7 @@ from freshet.storage.records import FetchResult
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _NOT_NORMAL = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=-]")
 _NOT_NORMAL_ASCII = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=\x80-\xff-]")
-#: Characters at the end of a rule's longest part by which the rule is found.
+#: Number of characters at the end of a rule's longest part that index the rule.
 _END = 4
 _BEFORE_PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?[^/?#]*")
 
@@ -29,7 +29,7 @@ _BEFORE_PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?[^/?#]*")
 class _Rule:
     """One Allow or Disallow line; ``parts`` are the normal octets between its asterisks.
 
-    ``line`` counts from 1, ``text`` is the line as a person would write it.
+    ``line`` counts from 1; ``text`` is the line in its usual form.
     """
 
     allow: bool
@@ -45,15 +45,15 @@ class _Rule:
 
     @property
     def rank(self) -> int:
-        """Return the rank; of the rules that match, the highest decides.
+        """Return the rank; the matching rule with the highest rank decides.
 
-        In order of the pattern's octets, then Allow above Disallow.
+        Rules are ranked by the pattern's number of octets, then Allow above Disallow.
         """
         octets = sum(map(len, self.parts)) + len(self.parts) - 1 + self.anchored
         return 2 * octets + self.allow
 
     def matches(self, path: str) -> bool:
-        """Match each part at its leftmost place: linear, for no part ever has to move right."""
+        """Match each part at its leftmost place: linear, because no part has to be moved right."""
         head, *rest = self.parts
         if not path.startswith(head):
             return False
@@ -72,9 +72,10 @@ class _Rule:
 
 
 class UsageLine(NamedTuple):
-    """A line of robots.txt that says what may be done with the pages at its path.
+    """A line of robots.txt on how the pages at its path may be used.
 
-    ``path`` is its rule, None if it is for all; ``text`` is the line as a person would write it.
+    ``path`` is a rule, or None if the line applies to all pages; ``text`` is the line in its usual
+    form.
     """
 
     name: str
@@ -84,21 +85,21 @@ class UsageLine(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Return the length of the path: the longest one counts."""
+        """Return the rank of the path, -1 without one: the longest path takes precedence."""
         return -1 if self.path is None else self.path.rank
 
     def holds_for(self, paths: Iterable[str]) -> bool:
-        """Return whether the line is for a page with one of these normal paths."""
+        """Return whether the line applies to a page with one of these normal paths."""
         return self.path is None or any(map(self.path.matches, paths))
 
 
 class _Rules:
-    """Rules arranged for few comparisons.
+    """Index of rules that needs few comparisons per path.
 
-    Those without special characters are prefixes: one dictionary look-up for each
-    distinct length, longest first. The others are tried by rank while they outrank the
-    prefix that was found, and only where the path has their longest part somewhere: they stand
-    under the last characters of that part, so that of thousands only few are tried.
+    Rules without special characters are prefixes: one dictionary look-up for each distinct length,
+    longest first. The other rules are tried by rank while they outrank the prefix that was found,
+    and only if the path contains their longest part. They are indexed by the last characters of
+    that part, so few of thousands are tried.
     """
 
     __slots__ = ("_lengths", "_prefixes", "_wildcards")
@@ -115,7 +116,7 @@ class _Rules:
             same_end.append((rule.rank, needle, rule))
 
     def deciding(self, path: str) -> _Rule | None:
-        """Return the rule that decides over a normal path, or None where none matches."""
+        """Return the rule that decides on a normal path, or None if no rule matches."""
         prefixes = (self._prefixes.get(path[:length]) for length in self._lengths)
         best = next(filter(None, prefixes), None)
         best_rank = -1 if best is None else best.rank
@@ -137,7 +138,7 @@ class _Rules:
 
 
 def _read_rule(allow: bool, pattern: bytes, line: int) -> _Rule | None:
-    """Return the rule that a line states, or None where its pattern can match no path.
+    """Return the rule of a line, or None if its pattern cannot match any path.
 
     A pattern begins with ``/`` (by the grammar) or ``*`` (by an example of the RFC).
     """
@@ -149,13 +150,13 @@ def _read_rule(allow: bool, pattern: bytes, line: int) -> _Rule | None:
 
 
 def line_for(name: str, path: str, value: str, text: str, number: int) -> UsageLine | None:
-    """Return a line for the pages at a path, None where the pattern can match no path."""
+    """Return a line for the pages at a path, or None if the pattern cannot match any path."""
     rule = _read_rule(True, path.encode("utf-8", "replace"), number)
     return None if rule is None else UsageLine(name, value, text, rule)
 
 
 def decisive(lines: Iterable[UsageLine], url: str) -> list[UsageLine]:
-    """Return the lines for the page at a URL: of each name those with the longest path."""
+    """Return the lines for the page at a URL: for each name, all with the longest path."""
     paths = readings(url)
     found = [line for line in lines if line.holds_for(paths)]
     longest: dict[str, int] = {}
@@ -165,19 +166,19 @@ def decisive(lines: Iterable[UsageLine], url: str) -> list[UsageLine]:
 
 
 def _usage_line(name: str, value: bytes, line: int) -> UsageLine:
-    """Return what a line says of the use of pages, with the path that it may begin with."""
-    path, said = b"", value
+    """Parse a usage line, whose value may begin with a path."""
+    path, usage = b"", value
     if value.startswith(b"/"):
-        path, _, said = value.partition(b" ") if b" " in value else value.partition(b"\t")
+        path, _, usage = value.partition(b" ") if b" " in value else value.partition(b"\t")
     rule = _read_rule(True, path, line) if path else None
-    return UsageLine(name, _text(said.strip()), f"{name}: {_text(value)}", rule)
+    return UsageLine(name, _text(usage.strip()), f"{name}: {_text(value)}", rule)
 
 
 def readings(url: str) -> list[str]:
-    """Return the normal path and query of a URL: one, or two if the URL is not a URI.
+    """Return the normal path and query of a URL: one reading, or two if the URL is not a URI.
 
-    Octets outside ASCII may go on the wire escaped (as the RFC wants) or as they are (as
-    Google's tests take them); the second reading leaves them, and so equals no rule.
+    Octets outside ASCII may be sent percent-encoded (as the RFC requires) or raw (as in Google's
+    tests). The second reading leaves them raw, so it does not match rules with such octets.
     """
     before = _BEFORE_PATH.match(url)
     path = url[before.end() if before else 0 :].partition("#")[0]
@@ -187,11 +188,11 @@ def readings(url: str) -> list[str]:
 
 
 def _normal(octets: bytes, not_normal: re.Pattern[bytes] = _NOT_NORMAL) -> str:
-    """Return the one spelling in which octets are compared, a character for each octet.
+    """Return octets in normal form for comparison, a character for each octet. Idempotent.
 
-    Escaped unreserved octets are unescaped, octets that no URI contains are escaped, and
-    escapes are in upper case. ``*`` and ``$`` are escaped as well: as data they are then
-    never taken for the special characters of a pattern. Idempotent.
+    Escaped unreserved octets are unescaped, octets that are not allowed in a URI are escaped, and
+    escapes are in upper case. ``*`` and ``$`` are also escaped, so that they are not taken for the
+    special characters of a pattern.
     """
     return not_normal.sub(_normal_octet, octets).decode("latin-1")
 
@@ -213,13 +214,12 @@ _SECONDS = re.compile(rb"\d+(?:\.\d*)?|\.\d+")
 _USER_AGENT = frozenset({b"user-agent", b"useragent", b"user agent"})
 _DISALLOW = frozenset({b"disallow", b"disalow", b"dissallow", b"dissalow"})
 _CRAWL_DELAY = frozenset({b"crawl-delay", b"crawldelay", b"crawl delay"})
-#: A URL, or a path that forgot its host.
+#: A URL, or a path without a host.
 _REFERENCE = re.compile(rb"https?://|[^\s:]*[./]\S*\Z", re.IGNORECASE)
 _SITEMAP = frozenset({b"sitemap", b"site-map", b"sitemaps"})
-#: Lines that say what may be done with pages, by the name that they are given
-#: (:mod:`freshet.crawler.robots.preferences`).
+#: Names of usage lines by key (:mod:`freshet.crawler.robots.preferences`).
 _USAGE = {b"content-usage": "Content-Usage", b"content-signal": "Content-Signal"}
-#: Sitemaps that are read of a file: more than are used, so that it shows.
+#: Limit of sitemaps read from a file: more than are used, so that reaching the limit is noticed.
 _SITEMAPS = 2 * SITEMAPS
 
 
@@ -227,7 +227,7 @@ _SITEMAPS = 2 * SITEMAPS
 class RobotsVerdict:
     """A permission or prohibition, with the deciding rule, its line (from 1) and group.
 
-    ``rule`` and ``line`` are None where no rule matched, ``agent`` where no group did.
+    ``rule`` and ``line`` are None if no rule matched, ``agent`` is None if no group matched.
     """
 
     allowed: bool
@@ -242,10 +242,10 @@ _ALLOWED: Final = RobotsVerdict(allowed=True)
 
 @dataclass(slots=True)
 class _Section:
-    """A run of user-agent lines, and the rules for the agents that it names.
+    """Successive user-agent lines, and the rules for these agents.
 
-    ``rules`` and ``usage`` are each one list for all the sections of a group, and an agent refers
-    to its sections: a file costs no more to read when many agents share many rules.
+    All sections of a group share one ``rules`` list and one ``usage`` list, and an agent refers to
+    its sections: the cost of parsing does not grow when many agents share many rules.
     """
 
     rules: list[_Rule]
@@ -257,10 +257,10 @@ class _Section:
 class RobotsTxt:
     """A parsed robots.txt. ``sitemaps`` are URL references in the order of the file.
 
-    They should be absolute; a relative one is meant relative to the file.
-    ``closed`` is complete disallow, whatever the groups say (section 2.3.1.4). Agents are
-    named by their product token, whatever its case. ``size_bytes`` is what it takes in memory,
-    about.
+    They should be absolute; a relative one is resolved against the file's URL.
+    ``closed`` is complete disallow and overrides the groups (section 2.3.1.4). Agents are
+    identified by their product token, case-insensitively. ``size_bytes`` is the approximate size
+    in memory.
     """
 
     sitemaps: tuple[str, ...] = ()
@@ -274,7 +274,7 @@ class RobotsTxt:
         return self.verdict(user_agent, url).allowed
 
     def verdict(self, user_agent: str, url: str) -> RobotsVerdict:
-        """Judge like :meth:`allows`, with the rule that decided."""
+        """Return the answer of :meth:`allows` with the deciding rule."""
         if not self._groups and not self.closed:
             return _ALLOWED
         paths = readings(url)
@@ -292,25 +292,25 @@ class RobotsTxt:
         return RobotsVerdict(rule.allow, rule.text, rule.line, agent)
 
     def usage(self, user_agent: str, url: str) -> list[UsageLine]:
-        """Return the lines that say what the agent may do with the page at a URL.
+        """Return the usage lines for the agent and the page at a URL.
 
-        Of the lines of a name those with the longest path that matches count, as for
-        :meth:`verdict`; several with the same one count all.
+        For each name, the lines with the longest matching path apply, as for :meth:`verdict`. If
+        several lines have that length, all of these apply.
         """
         agent = self._agent(user_agent)
         sections = () if agent is None else self._groups[agent]
-        # One list may be of several sections.
+        # Several sections may share one list.
         lists = {id(section.usage): section.usage for section in sections if section.usage}
         return decisive((line for each in lists.values() for line in each), url) if lists else []
 
     def crawl_delay_s(self, user_agent: str) -> float | None:
-        """Return the Crawl-delay for the agent in seconds, or None where the file states none."""
+        """Return the Crawl-delay for the agent in seconds, or None if the file has none for it."""
         agent = self._agent(user_agent)
         sections = () if agent is None else self._groups[agent]
         return max((s.delay_s for s in sections if s.delay_s is not None), default=None)
 
     def _agent(self, user_agent: str) -> str | None:
-        """Return the name of the group to obey: the agent's own, else that of everybody else."""
+        """Return the name of the group to obey: the agent's, else ``*``; None without either."""
         token = _product_token(user_agent)
         if token in self._groups:
             return token
@@ -325,7 +325,7 @@ class RobotsTxt:
 
 
 class _Reader:
-    """Line reader; a rule closes its group to further user-agent lines."""
+    """Line parser; a rule ends the user-agent lines of its group."""
 
     def __init__(self) -> None:
         self.groups: dict[str, list[_Section]] = {}
@@ -334,7 +334,7 @@ class _Reader:
         self._group_closed = False
 
     def _delay(self, value: bytes) -> None:
-        """Take the longest delay that is a number of seconds."""
+        """Keep the longest delay; ignore a value that is not a finite number of seconds."""
         if _SECONDS.fullmatch(value) and math.isfinite(float(value)):
             self._section.delay_s = max(float(value), self._section.delay_s or 0.0)
 
@@ -349,7 +349,7 @@ class _Reader:
         elif key in _CRAWL_DELAY:
             self._delay(value)
         elif key in _USAGE:
-            # It does not end the names of a group: to other crawlers it is no rule.
+            # A usage line does not end the user-agent lines: RFC 9309 has no such rule.
             self._section.usage.append(_usage_line(_USAGE[key], value, number))
         elif key in _SITEMAP and len(self.sitemaps) < _SITEMAPS and _REFERENCE.match(value):
             self.sitemaps[_text(value)] = None
@@ -367,7 +367,7 @@ class _Reader:
 def parse(body: bytes, *, limit_bytes: int = LIMIT_BYTES) -> RobotsTxt:
     """Parse a robots.txt up to ``limit_bytes`` (section 2.5).
 
-    It should be UTF-8; one in UTF-16, which a mark shows, is understood.
+    The file should be UTF-8; UTF-16 with a byte order mark is accepted.
     """
     text = cut_at_line_end(body, limit_bytes)
     if text.startswith(_UTF16_MARKS):
@@ -376,18 +376,18 @@ def parse(body: bytes, *, limit_bytes: int = LIMIT_BYTES) -> RobotsTxt:
     reader, lines = _Reader(), text.splitlines()
     for number, line in enumerate(lines, start=1):
         reader.take(number, line)
-    # Measured on files of one kind of line each: at most a third too much, and never too little.
+    # Measured on files of one kind of line each: up to a third too high, never too low.
     size = 500 + 350 * len(lines) + 64 * text.count(b"*") + 3 * len(text)
     return RobotsTxt(tuple(reader.sitemaps), size_bytes=size, _groups=reader.groups)
 
 
 def allowed(robots_txt: bytes, user_agent: str, url: str) -> bool:
-    """Return whether a robots.txt lets the agent (a product token) fetch the URL."""
+    """Return whether a robots.txt allows the agent (a product token) to fetch the URL."""
     return parse(robots_txt).allows(user_agent, url)
 
 
 def cut_at_line_end(body: bytes, limit_bytes: int = LIMIT_BYTES) -> bytes:
-    """Return the whole lines within the first ``limit_bytes``: half a rule is another rule."""
+    """Return the complete lines within ``limit_bytes``: a truncated rule is a different rule."""
     if len(body) <= limit_bytes:
         return body
     end = limit_bytes + 1
@@ -397,10 +397,10 @@ def cut_at_line_end(body: bytes, limit_bytes: int = LIMIT_BYTES) -> bytes:
 def standing(status: int | None, failure: str | None) -> RobotsStanding:
     """Interpret the answer to a request for robots.txt (section 2.3.1).
 
-    ``status`` is the last hop's, ``failure`` a word for a failure without or after
-    it (time-out, reset, body cut short …). A status of 3xx is that of a sixth redirect,
-    or of one that leads nowhere: unavailable, hence no rules (section 2.3.1.2). 429 is
-    not in the RFC; a server that wants fewer requests has not permitted them all.
+    ``status`` is the last hop's. ``failure`` is a word for a failure without a status or after it
+    (time-out, reset, truncated body …). A 3xx status means a sixth redirect or an invalid target:
+    the file is unavailable, so everything is allowed (section 2.3.1.2). The RFC does not mention
+    429; it counts as unreachable, as a server that limits requests has not allowed all of them.
     """
     if failure is not None or status is None or status == 429:
         return "unreachable"
@@ -411,7 +411,7 @@ def standing(status: int | None, failure: str | None) -> RobotsStanding:
 
 def record_of(result: FetchResult, now: float, max_bytes: int = LIMIT_BYTES) -> RobotsRecord:
     """Return the record of a fetched robots.txt."""
-    # A body that broke off comes with the status 200, which proves nothing. A success without
+    # A truncated body has the status 200, which must not count as success. A success without
     # content is a file without rules.
     is_read = result.outcome in ("fetched", "skipped")
     broken = not is_read and (result.status or 0) < 300
@@ -424,8 +424,8 @@ def record_of(result: FetchResult, now: float, max_bytes: int = LIMIT_BYTES) -> 
 def is_fresh(record: RobotsRecord, now: float, max_age_s: float = DAY_S) -> bool:
     """Return whether the record may be used without a new request (section 2.4: for 24 hours).
 
-    Never for an unreachable file nor for the copy that stands in for it: the time of the next
-    request is then a question of politeness, not of freshness.
+    Always False for an unreachable file and for the old copy used in its place: back-off, not age,
+    determines the time of the next request.
     """
     reachable = record.standing != "unreachable" and record.stale_since is None
     return reachable and now - record.fetched_at < max_age_s
@@ -439,8 +439,8 @@ def after_fetch(
 ) -> RobotsRecord:
     """Return the record to keep: the new one, or the old copy while the file is unreachable.
 
-    A copy fetched more than ``stale_max_age_s`` ago is given up for complete disallow
-    (section 2.3.1.4). A kept copy says since when, and why, it stands in for the file.
+    A copy fetched more than ``stale_max_age_s`` ago is replaced by complete disallow
+    (section 2.3.1.4). A kept copy records since when and why the file is unreachable.
     """
     if new.standing != "unreachable" or previous is None:
         return new
@@ -452,7 +452,7 @@ def after_fetch(
 
 
 def in_force(record: RobotsRecord | None, agent: str = "*") -> RobotsTxt:
-    """Return the rules of a record, arranged for the agent; it takes time, so keep the result."""
+    """Return the rules of a record, indexed for the agent; this is slow, so keep the result."""
     if record is None or record.standing != "parsed":
         return RobotsTxt(closed=record is None or record.standing == "unreachable")
     file = parse(record.body, limit_bytes=len(record.body))
@@ -483,13 +483,13 @@ def _product_token(text: str) -> str | None:
 #
 # Robots directives of pages: ``meta`` robots and the X-Robots-Tag header.
 #
-# There is no standard; the words and their grammar are those that the large crawlers
-# document (developers.google.com/search/docs/crawling-indexing/robots-meta-tag): words
-# between commas, a few with a value after a colon, and in the header a crawler's name with
-# a colon before the words that are for that crawler alone.
+# No standard exists; words and grammar follow the documentation of the large crawlers
+# (developers.google.com/search/docs/crawling-indexing/robots-meta-tag): words separated by commas,
+# a few with a value after a colon; in the header, a crawler's name and a colon precede the words
+# for that crawler alone.
 
 _WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
-# Blanks and names are matched possessively: no value makes the match go back over them.
+# Blanks and names are matched possessively, to exclude backtracking.
 _ITEM = re.compile(
     rf"\s*+(?:[^,:]*+:\s*+)?unavailable_after\s*+:\s*+(?:{_WEEKDAY}\s*+,)?[^,]*+|[^,]++",
     re.IGNORECASE,
@@ -499,7 +499,7 @@ _WITH_VALUE = frozenset(
     {_UNAVAILABLE_AFTER, "max-snippet", "max-image-preview", "max-video-preview"}
 )
 _EVERYBODY = frozenset({"*", "robots"})
-#: A directive with its value, which is no word of its own: of previews it may be "none".
+#: A directive with its value. The value is not a directive; for previews it may be "none".
 _VALUED = re.compile(r"\bmax-[\w-]+\s*+[:=]\s*+[^\s;]*+")
 
 
@@ -518,11 +518,11 @@ _NO_DIRECTIVES = Directives()
 def parse_directives(
     values: Collection[str], user_agent_token: str, *, is_header: bool
 ) -> Directives:
-    """Return the directives for this crawler, those for everybody included.
+    """Return the directives for this crawler, including the directives for all crawlers.
 
-    ``values`` are the contents of the ``meta`` elements for everybody or for this crawler,
-    or (``is_header``) the X-Robots-Tag fields, in which a crawler's name holds from its place
-    to the next name or the end of the field. A permission never revokes a prohibition.
+    ``values`` are the contents of the ``meta`` elements for all crawlers or for this one, or
+    (``is_header``) the X-Robots-Tag fields, in which a crawler's name applies up to the next name
+    or the end of the field. A permission never overrides a prohibition.
     """
     words: set[str] = set()
     for item in directives_for(values, user_agent_token, is_header=is_header):
@@ -539,7 +539,7 @@ def parse_directives(
 def directives_for(
     values: Collection[str], user_agent_token: str, *, is_header: bool
 ) -> Iterator[str]:
-    """Yield the parts between commas that are for this crawler, in lower case, without dates."""
+    """Yield the comma-separated items for this crawler, in lower case, without dates."""
     for value in values:
         addressed = _for_agent(value, user_agent_token) if is_header else _items(value)
         for item in addressed:
@@ -548,7 +548,7 @@ def directives_for(
 
 
 def _items(value: str) -> Iterator[str]:
-    """Return the parts between commas; a date keeps the comma after its day of the week."""
+    """Return the comma-separated items; a date keeps the comma after its day of the week."""
     return (item.strip() for item in _ITEM.findall(value))
 
 
@@ -556,7 +556,7 @@ def _for_agent(value: str, token: str) -> Iterator[str]:
     ours = True
     for item in _items(value):
         name, _, rest = (part.strip() for part in item.partition(":"))
-        # A value of an unknown directive is usually a number: the words after it are not lost.
+        # An unknown directive usually has a number as its value: its name is no crawler's.
         if name.lower() not in _WITH_VALUE and rest[:1].isalpha():
             ours = name.lower() in _EVERYBODY | {token.lower()}
             yield from (rest,) if ours else ()

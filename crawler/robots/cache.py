@@ -1,6 +1,6 @@
-"""The robots cache: every host's robots.txt, and its consequences for the host.
+"""The robots cache: the robots.txt of each host, and whether it closes the host.
 
-Invariant: a page is judged only by a record that is fresh, or by an older copy while the
+Invariant: a page is judged only by a fresh record, or by an older copy while the
 file is unreachable. Consequence: an unreachable robots.txt without a copy closes its host
 (RFC 9309, section 2.3.1.4: complete disallow), and is requested again with back-off.
 
@@ -45,10 +45,10 @@ class _Entry:
     failures: int = 0
 
 
-#: The longest pause of a host whose robots.txt is unreachable: it may be gone for good.
+#: The longest pause of a host with an unreachable robots.txt: the host may have been shut down.
 _LONGEST_PAUSE_S = 30 * 86_400.0
 _MOST_DOUBLINGS = 20
-#: Requests to a host, at its longest delay, for which its robots.txt counts at least.
+#: Minimum lifetime of a robots.txt, in requests to its host at the longest delay.
 _LEAST_REQUESTS = 3
 
 _NONE = RobotsTxt(closed=True, size_bytes=0)
@@ -56,10 +56,11 @@ _NONE = RobotsTxt(closed=True, size_bytes=0)
 
 @dataclass(slots=True, eq=False)
 class RobotsCache:
-    """Records by host id without the files: parsed, those used last are kept.
+    """Robots records of all hosts, and the parsed files that were used last.
 
-    The others are ``put_away``, of late until somebody empties it. *Invariant*: a host whose file
-    is not here is not fresh, and all its URLs are forbidden, until it is read from the store.
+    ``put_away`` has the ids of hosts with recently evicted files; the frontier empties it.
+    *Invariant*: without its file here a host is not fresh, and all its URLs are forbidden, until
+    the file is read from the store.
     """
 
     agent: str
@@ -67,7 +68,7 @@ class RobotsCache:
     politeness: PolitenessRules
     rng: Random
     room_bytes: int = ROBOTS_BYTES
-    #: Uses of pages for which those are not fetched that forbid one.
+    #: Uses of the crawl: a page that forbids one of them is not fetched.
     uses: Collection[str] = ()
     _entries: dict[int, _Entry] = field(default_factory=dict, init=False)
     put_away: set[int] = field(default_factory=set, init=False)
@@ -75,16 +76,16 @@ class RobotsCache:
     _held_bytes: int = field(default=0, init=False)
     _naming: LruCache[str, set[str]] = field(default_factory=lambda: LruCache(10_000), init=False)
     _barred: dict[int, tuple[str, str]] = field(default_factory=dict, init=False)
-    #: The files of reservations that were read in this run.
+    #: The TDM reservations files that were read in this run.
     _reserved: LruCache[int, Sequence[UsageLine]] = field(
         default_factory=lambda: LruCache(10_000), init=False
     )
-    #: Hosts that are judged by another one's file, and those that were until a page answered.
+    #: Hosts that share another host's file, and hosts that shared one until a page answered.
     _sharing: set[int] = field(default_factory=set, init=False)
     _parted: set[int] = field(default_factory=set, init=False)
 
     def learn(self, host: Host) -> None:
-        """Add the record of a host from an earlier run, and its file if that came with it."""
+        """Add the record of a host from an earlier run, and its file if the record includes it."""
         record = host.robots
         if record is not None and host.host_id not in self._entries:
             recheck_at = record.fetched_at + self.rules.max_age_s
@@ -99,7 +100,7 @@ class RobotsCache:
         return host_id in self._entries and host_id not in self._files
 
     def restore(self, host: Host, file: RobotsTxt) -> None:
-        """Take a file that was put away, from the store; if that has another, forget the host's."""
+        """Restore an evicted file from the store; drop the record if the store has another file."""
         if self.is_put_away(host.host_id):
             entry = self._entries.pop(host.host_id)
             if host.robots is not None and host.robots.fetched_at == entry.record.fetched_at:
@@ -107,10 +108,10 @@ class RobotsCache:
                 self._keep(host.host_id, host.origin, file)
 
     def may_share(self, host_id: int, target_id: int) -> bool:
-        """Return whether a host that only redirects to another one may be judged by its file.
+        """Return whether a host that only redirects to another host may share that host's file.
 
-        So it may be where its own one was the same, or had no rules (RFC 9309: each origin has its
-        own): a file with other rules is requested again.
+        It may if the host's file was equal or had no rules. A file with other rules must be
+        requested again (RFC 9309: a robots.txt applies to one origin).
         """
         own, other = self._files.get(host_id), self._files.get(target_id)
         if own is None or other is None or {host_id, target_id} & self._barred.keys():
@@ -120,7 +121,7 @@ class RobotsCache:
         return is_reachable and host_id not in self._parted and own in (other, RobotsTxt())
 
     def share(self, host_id: int, origin: str, target_id: int) -> None:
-        """Judge a host by the file of another one, while that is fresh; its record stays its own.
+        """Judge a host by the file of another host while that file is fresh; keep the record.
 
         Call only after :meth:`may_share` returned True.
         """
@@ -131,7 +132,7 @@ class RobotsCache:
     def part(self, host_id: int) -> bool:
         """End the sharing of a host that does not only redirect; return whether it shared a file.
 
-        Its own robots.txt is due before its next page.
+        The host's robots.txt is then due before its next page.
         """
         is_sharing = host_id in self._sharing
         if is_sharing:
@@ -141,16 +142,16 @@ class RobotsCache:
         return is_sharing
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time: files keep their age."""
+        """Shift all times by a jump of the clock; files keep their age."""
         for entry in self._entries.values():
             entry.recheck_at += by
 
     def settle(
         self, host_id: int, origin: str, fetched: RobotsRecord, now: float, file: RobotsTxt = _NONE
     ) -> RobotsRecord:
-        """Record a fetch, and its ``file`` if that is parsed; return the record in force.
+        """Record a fetch, and its ``file`` if already parsed; return the record in force.
 
-        That is the fetched one, or an older copy that still counts, without its body.
+        The result is the fetched record, or the record of an older copy, without a body.
         """
         self._sharing.discard(host_id)
         self._parted.discard(host_id)
@@ -167,27 +168,27 @@ class RobotsCache:
 
     @property
     def _max_age_s(self) -> float:
-        """Return for how long a file counts: some requests to its host at the longest delay.
+        """Return the lifetime of a file, at least three requests at the longest delay.
 
-        One that counted for less would be requested again before each page, and none would be.
+        With a shorter lifetime robots.txt would be requested before each page, and no page ever.
         """
         of = self.politeness
         longest = max(of.delay_s, of.crawl_delay_cap_s, of.slow_cap_s)
         return max(self.rules.max_age_s, _LEAST_REQUESTS * longest)
 
     def _pause_s(self, failures: int) -> float:
-        """Return the pause after so many failures: from its longest on it doubles, to a month."""
+        """Return the pause after failures; beyond ``back_off_max_s`` it doubles up to 30 days."""
         rules = self.politeness
         pause, longest = back_off_s(rules, failures, self.rng), rules.back_off_max_s
         if rules.back_off_factor <= 1 or rules.back_off_initial_s >= longest:
             return pause
-        # The failures after which the pause is at its longest.
+        # Number of failures after which the pause reaches ``back_off_max_s``.
         full = 1 + ceil(log2(longest / rules.back_off_initial_s) / log2(rules.back_off_factor))
         doublings = min(max(0, failures - full), _MOST_DOUBLINGS)
         return min(pause * float(2**doublings), max(longest, _LONGEST_PAUSE_S))
 
     def pardon(self, host_id: int, since: float) -> bool:
-        """Forget failures to fetch a file that began after ``since``; return whether there were."""
+        """Forget fetch failures that began at ``since`` or later; return whether there were any."""
         entry = self._entries.get(host_id)
         if entry is None or not entry.failures:
             return False
@@ -203,7 +204,7 @@ class RobotsCache:
         self._barred[host_id] = reason, detail
 
     def barred(self, host_id: int) -> tuple[str, str] | None:
-        """Return the word and the sentence why the host gets no requests at all, or None."""
+        """Return the reason and the detail for which a host is barred, or None if it is not."""
         return self._barred.get(host_id)
 
     def is_fresh(self, host_id: int, now: float) -> bool:
@@ -211,7 +212,7 @@ class RobotsCache:
         return now < self.fresh_until(host_id)
 
     def fresh_until(self, host_id: int) -> float:
-        """Return the time until which pages of the host may be judged; 0 where they may not be."""
+        """Return the time until which pages of the host may be judged; 0 if they may not be."""
         if host_id in self._barred:
             return inf
         entry = self._entries.get(host_id)
@@ -220,7 +221,7 @@ class RobotsCache:
         return entry.recheck_at
 
     def closed(self, host_id: int, now: float) -> tuple[float, str | None]:
-        """Return the time until which the host is closed, and why; a past time where it is open.
+        """Return the time until which the host is closed, and why; (0, None) if it is open.
 
         A barred host is open: its pages can be refused at once.
         """
@@ -247,32 +248,32 @@ class RobotsCache:
         return found if forbids is None else RobotsVerdict(allowed=False, rule=forbids.text)
 
     def usage(self, host_id: int, url: str) -> list[UsageLine] | None:
-        """Return the lines on the use of a page; None where the host's file is not known."""
+        """Return the usage lines for a page; None if the host's file is not in memory."""
         return self._file(host_id).usage(self.agent, url) if host_id in self._files else None
 
     def reserve(self, host_id: int, lines: Sequence[UsageLine]) -> None:
-        """Take what a host's file of reservations says (``/.well-known/tdmrep.json``)."""
+        """Record the lines of a host's TDM reservations file (``/.well-known/tdmrep.json``)."""
         self._reserved[host_id] = lines
 
     def reservation(self, host_id: int, url: str) -> list[UsageLine] | None:
-        """Return the lines of that file on a page; None where it was not read in this run."""
+        """Return the TDM reservation lines for a page; None if the file is unknown in this run."""
         lines = self._reserved.use(host_id)
         return None if lines is None else decisive(lines, url)
 
     def crawl_delay_s(self, host_id: int) -> float:
-        """Return the Crawl-delay for us, 0 where there is none."""
+        """Return the Crawl-delay for this crawler, 0 if there is none."""
         return self._file(host_id).crawl_delay_s(self.agent) or 0.0
 
     def sitemaps(self, host_id: int) -> tuple[str, ...]:
-        """Return the sitemaps that the host's robots.txt names."""
+        """Return the sitemaps listed in the host's robots.txt."""
         return self._file(host_id).sitemaps
 
     def naming_origins(self, sitemap_url: str) -> frozenset[str]:
-        """Return other origins whose robots.txt names a sitemap (sitemaps.org, cross-submits)."""
+        """Return other origins that list a sitemap in robots.txt (sitemaps.org: cross-submits)."""
         return frozenset(self._naming.get(sitemap_url, ()))
 
     def _keep(self, host_id: int, origin: str, file: RobotsTxt) -> None:
-        """Keep a parsed file, and put those away that were used least recently."""
+        """Keep a parsed file, and evict the least recently used files beyond ``room_bytes``."""
         self._held_bytes += file.size_bytes - self._files.pop(host_id, _NONE).size_bytes
         self._files[host_id] = file
         while self._held_bytes > self.room_bytes and len(self._files) > 1:

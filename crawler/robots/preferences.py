@@ -1,6 +1,6 @@
 """Preferences: the uses of its pages that a site allows or forbids.
 
-Read are, as they were on 2026-12-01:
+The following are read, as of 2026-12-01:
 
 - ``Content-Usage``, header and line of robots.txt: draft-ietf-aipref-attach-04 and
   draft-ietf-aipref-vocab (the editors' copy of 2026-08-20, whose categories are ``train-ai`` and
@@ -11,9 +11,9 @@ Read are, as they were on 2026-12-01:
 - ``noai``, ``noimageai``, ``noarchive``, ``nosnippet``, ``max-snippet`` of X-Robots-Tag and
   ``meta`` robots.
 
-*Invariant.* A use is forbidden if one statement forbids it, else allowed if one allows it, and else
-unknown, which is neither (aipref-vocab, *Combining Preferences*). Of ``tdm-reservation`` the page's
-own statement counts before that of the header, as its protocol demands.
+*Invariant.* A use is forbidden if one statement forbids it, else allowed if one allows it, else
+unknown (aipref-vocab, *Combining Preferences*). A page's ``tdm-reservation`` overrides the
+header's, as its protocol requires.
 """
 
 import json
@@ -27,13 +27,13 @@ from freshet.storage.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-#: What may be done with a page. ``ai-input`` is its use in answers of a model, ``ai-train`` the
-#: training of one, ``tdm`` text and data mining (of which training is a part).
+#: A use of a page. ``ai-input``: in answers of a model; ``ai-train``: training of a model; ``tdm``:
+#: text and data mining (includes training).
 Use: TypeAlias = Literal[
     "search", "ai-input", "ai-train", "tdm", "images-ai", "snippet", "archive"
 ]  # fmt: skip
 USES: Final = get_args(Use)
-#: Where a statement stands; ``file`` is ``/.well-known/tdmrep.json``.
+#: Source of a statement; ``file`` is ``/.well-known/tdmrep.json``.
 Place: TypeAlias = Literal["robots", "file", "header", "page"]
 
 
@@ -43,7 +43,7 @@ _PLACES: Final[dict[Place, str]] = {
 
 
 class Preference(NamedTuple):
-    """A statement: whether a use is ``allowed``, and where and how that is said."""
+    """A statement: whether a use is ``allowed``, its source and its text."""
 
     use: Use
     allowed: bool
@@ -52,13 +52,13 @@ class Preference(NamedTuple):
 
     @property
     def where(self) -> str:
-        """Return in words where it is stated."""
+        """Return the name of the source for users."""
         return _PLACES[self.place]
 
 
 # -- grammars --------------------------------------------------------------------
 
-#: Labels of aipref-vocab; others are ignored, as it demands.
+#: Labels of aipref-vocab; other labels are ignored, as it requires.
 _LABELS: Final[dict[str, Use]] = {"train-ai": "ai-train", "search": "search"}
 _ALLOWS: Final = {"y": True, "n": False}
 #: A bare item, parameters, and a member of a dictionary of RFC 9651 (section 3.2).
@@ -75,21 +75,21 @@ _COMMA: Final = re.compile(r"[ \t]*,[ \t]*")
 
 
 def usage(value: str) -> dict[Use, bool]:
-    """Return what a value of ``Content-Usage`` allows or forbids; nothing if it is damaged."""
+    """Parse a ``Content-Usage`` value; return by use whether it is allowed, {} if malformed."""
     members, at = dict[str, str | None](), 0
     value = value.strip(" \t")
     while at < len(value):
         found = _MEMBER.match(value, at)
         if found is None:
             return {}
-        # Of a key that stands twice the last value counts.
+        # The last value of a repeated key counts.
         members[found[1]] = found[2]
         comma = _COMMA.match(value, found.end())
         if found.end() < len(value) and (comma is None or comma.end() == len(value)):
             return {}
         at = len(value) if comma is None else comma.end()
-    said = ((_LABELS[key], _ALLOWS.get(it or "")) for key, it in members.items() if key in _LABELS)
-    return {use: allowed for use, allowed in said if allowed is not None}
+    found = ((_LABELS[key], _ALLOWS.get(it or "")) for key, it in members.items() if key in _LABELS)
+    return {use: allowed for use, allowed in found if allowed is not None}
 
 
 _SIGNALS: Final[dict[str, Use]] = {
@@ -99,28 +99,28 @@ _ANSWERS: Final = {"yes": True, "no": False}
 
 
 def signals(value: str) -> dict[Use, bool]:
-    """Return what a value of ``Content-Signal`` allows or forbids; other words are ignored."""
+    """Parse a ``Content-Signal`` value; return by use whether it is allowed; ignore other words."""
     pairs = (each.partition("=") for each in value.lower().split(","))
-    said = ((_SIGNALS.get(name.strip()), _ANSWERS.get(it.strip())) for name, _, it in pairs)
-    return {use: allowed for use, allowed in said if use is not None and allowed is not None}
+    found = ((_SIGNALS.get(name.strip()), _ANSWERS.get(it.strip())) for name, _, it in pairs)
+    return {use: allowed for use, allowed in found if use is not None and allowed is not None}
 
 
 _GRAMMARS: Final = {"Content-Usage": usage, "Content-Signal": signals}
-#: Where reservations of a whole site stand, and the most that are read.
+#: Path of a site's TDM reservations, and the largest number of rules read from it.
 TDM_FILE: Final = "/.well-known/tdmrep.json"
 _MOST_RULES: Final = 1_000
 
 
 def reservations(body: bytes) -> list[UsageLine]:
-    """Return the lines of a file of reservations; none of what is no such file."""
+    """Return the lines of a TDM reservations file; an empty list if it is malformed."""
     try:
         rules = json.loads(body)
     except (ValueError, RecursionError):
         return []
     found = list[UsageLine | None]()
     for number, rule in enumerate(rules[:_MOST_RULES] if isinstance(rules, list) else ()):
-        path, said = (rule.get(key) for key in _OF_RULE) if isinstance(rule, dict) else _NO_RULE
-        if isinstance(path, str) and (value := str(said)) in _RESERVED:
+        path, flag = (rule.get(key) for key in _OF_RULE) if isinstance(rule, dict) else _NO_RULE
+        if isinstance(path, str) and (value := str(flag)) in _RESERVED:
             text = f"tdm-reservation {value} for {path}"
             found.append(line_for(TDM_FILE, path, value, text, number))
     return [line for line in found if line is not None]
@@ -128,14 +128,14 @@ def reservations(body: bytes) -> list[UsageLine]:
 
 _OF_RULE: Final = ("location", "tdm-reservation")
 _NO_RULE: Final = (None, None)
-#: Directives, and what they forbid.
+#: Uses that a directive forbids.
 _FORBIDDING: Final[dict[str, tuple[Use, ...]]] = {
     "noai": ("ai-train", "ai-input"), "noimageai": ("images-ai",),
     "nosnippet": ("snippet",), "noarchive": ("archive",), "nocache": ("archive",),
 }  # fmt: skip
 _MAX_SNIPPET: Final = re.compile(r"max-snippet\s*[:=]\s*(-?\d+)")
 _RESERVED: Final[dict[str, bool]] = {"1": False, "0": True}
-#: How a ``meta`` element of the name stands among the directives of a page.
+#: Form of a ``tdm-reservation`` ``meta`` element among the directives of a page.
 _TDM_META: Final = re.compile(r"tdm-reservation:\s*([01])\s*")
 
 
@@ -143,7 +143,7 @@ _TDM_META: Final = re.compile(r"tdm-reservation:\s*([01])\s*")
 
 
 def of_lines(lines: Iterable[UsageLine], place: Place) -> Iterator[Preference]:
-    """Yield the statements of lines of robots.txt, or of the file of reservations."""
+    """Yield the statements of lines of robots.txt or of the TDM reservations file."""
     for line in lines:
         if line.name == TDM_FILE:
             yield from _mining(_RESERVED[line.value], place, line.text)
@@ -153,14 +153,14 @@ def of_lines(lines: Iterable[UsageLine], place: Place) -> Iterator[Preference]:
 
 
 def of_response(values: Callable[[str], Sequence[str]], agent: str) -> Iterator[Preference]:
-    """Yield the statements of the headers of a response; ``values`` gives those of a name."""
-    # Lines of one header are one list (RFC 9110, section 5.3).
+    """Yield the statements of response headers; ``values`` returns the values of a header name."""
+    # Lines of one header are combined into one list (RFC 9110, section 5.3).
     for name, read in _GRAMMARS.items():
         for use, allowed in read(value := ", ".join(values(name))).items():
             yield Preference(use, allowed, "header", f"{name}: {value}")
-    for said in values("tdm-reservation")[:1]:
-        if (is_free := _RESERVED.get(said.strip())) is not None:
-            yield from _mining(is_free, "header", f"tdm-reservation: {said.strip()}")
+    for flag in values("tdm-reservation")[:1]:
+        if (is_free := _RESERVED.get(flag.strip())) is not None:
+            yield from _mining(is_free, "header", f"tdm-reservation: {flag.strip()}")
     for item in directives_for(values("X-Robots-Tag"), agent, is_header=True):
         yield from _of_directive(item, "header", "X-Robots-Tag")
 
@@ -176,7 +176,7 @@ def of_page(contents: Collection[str], agent: str) -> Iterator[Preference]:
 
 def _mining(allowed: bool, place: Place, text: str) -> Iterator[Preference]:
     yield Preference("tdm", allowed, place, text)
-    # Mining is more than training: a permission of the one does not allow the other.
+    # Training is one kind of mining: forbidden mining forbids it, allowed mining does not allow it.
     if not allowed:
         yield Preference("ai-train", False, place, text)
 
@@ -189,14 +189,14 @@ def _of_directive(item: str, place: Place, name: str) -> Iterator[Preference]:
         yield Preference("snippet", length != "0", place, f"{name}: max-snippet:{length}")
 
 
-# -- all of a page ---------------------------------------------------------------
+# -- all statements of a page ----------------------------------------------------
 
-#: The places of ``tdm-reservation`` in the order in which they count.
+#: Sources of ``tdm-reservation``, in ascending precedence.
 _RANKS: Final = ("robots", "file", "header", "page")
 
 
 def _in_force(stated: Collection[Preference]) -> list[Preference]:
-    """Leave out a reservation that a place which counts more takes back."""
+    """Return the statements without reservations that a source of higher precedence overrides."""
     ranks = [_RANKS.index(it.place) for it in stated if "tdm-reservation" in it.text]
     best = max(ranks, default=0)
     return [
@@ -205,7 +205,7 @@ def _in_force(stated: Collection[Preference]) -> list[Preference]:
 
 
 def resolved(stated: Collection[Preference]) -> dict[Use, bool]:
-    """Return by use whether it is allowed; a use of which nothing is known is missing."""
+    """Return by use whether it is allowed; unknown uses are missing."""
     found: dict[Use, bool] = {}
     for use, allowed, _, _ in _in_force(stated):
         found[use] = allowed and found.get(use, True)
@@ -213,18 +213,18 @@ def resolved(stated: Collection[Preference]) -> dict[Use, bool]:
 
 
 def forbidding(stated: Collection[Preference], uses: Collection[str]) -> Preference | None:
-    """Return a statement that forbids one of these uses, None if there is none."""
+    """Return the first statement that forbids one of these uses, or None."""
     return next((it for it in _in_force(stated) if not it.allowed and it.use in uses), None)
 
 
 def as_text(stated: Iterable[Preference]) -> str:
-    """Return statements as a store keeps them, "" for none."""
+    """Return statements in the store's text form; "" if there are none."""
     rows = sorted(set(stated))
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":")) if rows else ""
 
 
 def as_json(stated: Collection[Preference]) -> dict[Use, Any]:
-    """Return by use whether it is allowed, and the statements that say so."""
+    """Return by use whether it is allowed, and all statements on it."""
     in_force = _in_force(stated)
     return {
         use: {
@@ -236,7 +236,7 @@ def as_json(stated: Collection[Preference]) -> dict[Use, Any]:
 
 
 def in_words(stated: Collection[Preference]) -> Iterator[tuple[Use, str]]:
-    """Yield each use of which something is stated, and whether it is allowed, and by what."""
+    """Yield each known use with a text: allowed or forbidden, and by which statements."""
     for use, found in as_json(stated).items():
         answer = "allowed" if found["allowed"] else "forbidden"
         yield use, f"{answer} ({'; '.join(found['said'])})"
@@ -246,7 +246,7 @@ def from_text(text: str | None) -> tuple[Preference, ...]:
     """Return the statements that :func:`as_text` wrote.
 
     Raises:
-        StoreError: The text is damaged, or somebody edited it.
+        StoreError: The text is damaged or was edited.
     """
     try:
         rows = json.loads(text) if text else []
@@ -261,7 +261,7 @@ def from_text(text: str | None) -> tuple[Preference, ...]:
 
 
 def _is_statement(row: object) -> bool:
-    """Return whether a value of JSON is a statement."""
+    """Return whether a JSON value is a statement."""
     match row:
         case [str(use), bool(), str(place), str()]:
             return use in USES and place in _PLACES
@@ -269,7 +269,7 @@ def _is_statement(row: object) -> bool:
 
 
 def _last_statements(text: str | None) -> tuple[Preference, ...]:
-    """Return the statements of the last visit; none if they are damaged."""
+    """Return the statements of the last visit; an empty tuple if they are damaged."""
     try:
         return from_text(text)
     except StoreError as error:
@@ -286,11 +286,11 @@ def restated(
     headers: Callable[[str], Sequence[str]] | None = None,
     contents: Collection[str] | None = None,
 ) -> str | None:
-    """Return the statements of a page as they are from now on; None: as the ``last`` ones.
+    """Return the new statements of a page in text form, or None if they equal the ``last`` ones.
 
-    ``robots`` are the lines of the file that is in force, ``reserved`` those of the other one;
-    ``headers`` gives the values of a name, ``contents`` are those of a page's ``meta`` elements;
-    None of any: as before.
+    ``robots`` are the lines of the robots.txt in force, ``reserved`` the lines of the TDM
+    reservations file. ``headers`` returns the values of a header name. ``contents`` are from the
+    page's ``meta`` elements. A source that is None keeps its last statements.
     """
     read: dict[Place, Iterable[Preference] | None] = {
         "robots": None if robots is None else of_lines(robots, "robots"),
