@@ -88,8 +88,8 @@ def usage(value: str) -> dict[Use, bool]:
         if found.end() < len(value) and (comma is None or comma.end() == len(value)):
             return {}
         at = len(value) if comma is None else comma.end()
-    found = ((_LABELS[key], _ALLOWS.get(it or "")) for key, it in members.items() if key in _LABELS)
-    return {use: allowed for use, allowed in found if allowed is not None}
+    pairs = ((_LABELS[key], _ALLOWS.get(it or "")) for key, it in members.items() if key in _LABELS)
+    return {use: allowed for use, allowed in pairs if allowed is not None}
 
 
 _SIGNALS: Final[dict[str, Use]] = {

@@ -1,1 +1,1 @@
-"""Change signals: dates that others give for pages, weighed and kept as claims."""
+"""Change signals: dates of pages in sitemaps, feeds and headers, checked and stored as claims."""

@@ -1,9 +1,9 @@
-"""Dates as sitemaps, feeds and headers write them, as spans of time.
+"""Parser of dates in sitemaps, feeds and headers; the results are time spans.
 
-A date alone means "some time that day", and a missing zone means any: the first moment is that of
-the zone furthest east (UTC+14), the last that of the one furthest west (UTC−12).
-The formats are the W3C's profile of ISO 8601 in all its forms, its misspellings that are common on
-the web, and the dates of mail and HTTP.
+A date without a time means some time on that day. A date without a zone may be in any zone: the
+span begins with the easternmost zone (UTC+14) and ends with the westernmost one (UTC−12).
+Accepted formats: the W3C profile of ISO 8601, misspellings of it that are common on the web, and
+the dates of mail and HTTP.
 """
 
 import re
@@ -19,9 +19,9 @@ _EASTERNMOST_S: Final = 14 * _HOUR_S
 _WESTERNMOST_S: Final = 12 * _HOUR_S
 _LONGEST: Final = 64
 _REMEMBERED: Final = 8_192
-#: The first page of the web was written in this month (December 1990).
+#: The month of the first web page (December 1990).
 _FIRST_PAGE_AT: Final = float(timegm((1990, 12, 1, 0, 0, 0)))
-#: Tolerance for clocks that are about right, and for the time between writing and serving.
+#: Tolerance for small clock errors, and for the time between writing and serving.
 _SLACK_S: Final = 300.0
 
 _W3C: Final = re.compile(
@@ -41,7 +41,7 @@ Span: TypeAlias = tuple[float, float]
 
 @lru_cache(_REMEMBERED)
 def span_of(text: str) -> Span | None:
-    """Return the time that a date means, None if it is none."""
+    """Return the time span of a date, or None if the text is not a date."""
     text = text.strip()
     if not text or len(text) > _LONGEST:
         return None
@@ -49,9 +49,9 @@ def span_of(text: str) -> Span | None:
 
 
 def believed(span: Span | None, heard_at: float, skew_s: float = 0.0) -> Span | str:
-    """Return the span, if a host can truthfully have said it at ``heard_at``, else why not.
+    """Return the span if it is plausible for a date received at ``heard_at``, else the reason.
 
-    ``skew_s`` is by how much the host's clock is ahead of ours.
+    ``skew_s`` is the number of seconds by which the host's clock is ahead of ours.
     """
     if span is None:
         return "it is not a date"
@@ -62,7 +62,7 @@ def believed(span: Span | None, heard_at: float, skew_s: float = 0.0) -> Span | 
 
 
 def _exact(text: str) -> Span | None:
-    """Parse the usual form, with seconds and a zone, at the speed of the library."""
+    """Parse the usual form, with seconds and a zone, by the fast library function."""
     if len(text) < len("2006-01-02T15:04:05Z") or text[10] != "T":
         return None
     try:
@@ -99,16 +99,16 @@ def _number(part: str | None) -> int | None:
 
 
 def _is_date(year: int, month: int | None, day: int | None) -> bool:
-    """Return whether there is such a year, month or day."""
+    """Return whether the year, month and day exist."""
     if not year or month not in {None, *range(1, 13)}:
         return False
     return day is None or 1 <= day <= monthrange(year, month or 1)[1]
 
 
 def _time_of_day(hour: int, minute: int | None, second: int | None) -> tuple[float, float] | None:
-    """Return the seconds since midnight, and the length of what the time leaves open.
+    """Return the seconds since midnight and the length of the span; None if the time is invalid.
 
-    An unsaid part may be anything: an hour has 3,600 seconds, a minute 60.
+    The span is 3,600 seconds without minutes, 60 without seconds, else 0.
     """
     if minute is None:
         return (hour * _HOUR_S, _HOUR_S) if hour <= 24 else None
@@ -127,7 +127,7 @@ def _days(year: int, month: int | None, day: int | None) -> int:
 
 
 def _offset_s(zone: str | None) -> float | None:
-    """Return seconds east of Greenwich, None without a zone, or with one that does not exist."""
+    """Return the offset east of UTC in seconds; None without a zone or if it does not exist."""
     if zone is None:
         return None
     digits = re.sub(r"\D", "", zone)
@@ -157,5 +157,5 @@ def _of_mail(text: str) -> Span | None:
 
 
 def _anywhere(since: float, until: float) -> Span:
-    """Return the span from and until that local time, wherever on earth it is."""
+    """Return the span between two local times in an unknown zone."""
     return since - _EASTERNMOST_S, until + _WESTERNMOST_S

@@ -1,4 +1,4 @@
-"""Times in the headers of a response: the server's clock, its freshness, the page's age.
+"""Times in response headers: the server's clock, freshness lifetime, and Last-Modified.
 
 RFC 9110 (Date, Last-Modified, ETag) and RFC 9111 (Age, Cache-Control, Expires).
 """
@@ -21,9 +21,9 @@ from freshet.storage.entries import Claim, ClaimKind, HeaderSigns, HubLink, Kind
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 _DAY_S: Final = 86_400.0
-#: A Last-Modified this near to the time of the response is that time.
+#: A Last-Modified within this distance of the response's time counts as equal to it.
 _SAME_MOMENT_S: Final = 5.0
-#: RFC 9111, section 1.2.2: a longer time is taken as this, 68 years.
+#: RFC 9111, section 1.2.2: longer times are cut to this (68 years).
 _LONGEST_S: Final = float(2**31)
 _AGE: Final = re.compile(r"\d{1,20}")
 _DIRECTIVE: Final = re.compile(r'([a-z-]+)(?:\s*=\s*"?(\d{1,20})"?)?', re.IGNORECASE)
@@ -31,14 +31,14 @@ _COMPARED: Final = {"unchanged": False, "changed": True}
 
 
 def clock_skew_s(result: FetchResult) -> float | None:
-    """Return the seconds by which the server's clock is at least ahead of ours (negative: behind).
+    """Return a lower bound of the seconds by which the server's clock is ahead (negative: behind).
 
-    0 where the two may agree; None without a Date.
+    0 if the clocks may agree; None without a Date.
     """
     answered = _answered_at(result)
     if answered is None:
         return None
-    # A Date tells whole seconds, of some moment of the request.
+    # Date has whole seconds, and may be of any moment during the request.
     first, last = result.started_at - 1, result.started_at + result.duration_s
     if first <= answered <= last:
         return 0.0
@@ -47,9 +47,9 @@ def clock_skew_s(result: FetchResult) -> float | None:
 
 
 def is_modified_now(result: FetchResult) -> bool | None:
-    """Return whether Last-Modified is the time of the response; None without one."""
-    said = result.header("Last-Modified")
-    modified = span_of(said) if said else None
+    """Return whether Last-Modified is the time of the response; None without a Last-Modified."""
+    text = result.header("Last-Modified")
+    modified = span_of(text) if text else None
     if modified is None:
         return None
     times = (_at(result.header("Date")), _answered_at(result))
@@ -58,14 +58,14 @@ def is_modified_now(result: FetchResult) -> bool | None:
 
 
 def etag_moved(before: Validators, after: str | None) -> bool | None:
-    """Return whether the ETag has changed; None where one of the two is missing."""
+    """Return whether the ETag has changed; None if one of the two is missing."""
     if before.etag is None or after is None:
         return None
     return before.etag.removeprefix("W/") != after.removeprefix("W/")
 
 
 def text_moved(kind: Kind, status: int | None) -> bool | None:
-    """Return whether a visit found the page changed; None on the server's word alone (304)."""
+    """Return whether a visit compared the page and found a change; None for a 304."""
     return None if status == 304 else _COMPARED.get(kind)
 
 
@@ -75,7 +75,7 @@ def _at(text: str | None) -> float | None:
 
 
 def _answered_at(result: FetchResult) -> float | None:
-    """Return the time of the response by the clock of the server, if it tells."""
+    """Return the time of the response by the server's clock, or None without a Date."""
     date = _at(result.header("Date"))
     # A cache forwards the Date of the server with the Age of the response.
     age = result.header("Age") or ""
@@ -84,20 +84,20 @@ def _answered_at(result: FetchResult) -> float | None:
 
 
 def wish_s(result: FetchResult) -> float | None:
-    """Return for how long the server wants the response to be used, None if it says nothing."""
-    said = dict[str, str]()
+    """Return the freshness lifetime of a response in seconds, or None if no header states one."""
+    directives = dict[str, str]()
     for value in result.header_values("Cache-Control"):
         for name, seconds in _DIRECTIVE.findall(value[:1024]):
-            said.setdefault(name.lower(), seconds)
-    if "no-store" in said or "no-cache" in said:
+            directives.setdefault(name.lower(), seconds)
+    if "no-store" in directives or "no-cache" in directives:
         return 0.0
-    if said.get("max-age"):
-        return min(float(said["max-age"]), _LONGEST_S)
+    if directives.get("max-age"):
+        return min(float(directives["max-age"]), _LONGEST_S)
     expires = result.header("Expires")
     if expires is None:
         return None
     at = _at(expires)
-    # "0" and other dates that are none mean the past.
+    # "0" and other invalid dates mean the past.
     date = _at(result.header("Date"))
     now = result.started_at if date is None else date
     return 0.0 if at is None else min(max(0.0, at - now), _LONGEST_S)
@@ -105,31 +105,33 @@ def wish_s(result: FetchResult) -> float | None:
 
 # -- signals in headers ------------------------------------------------------
 #
-# Last-Modified is a signal unless it is, for most responses of the host, the time of the response.
+# Last-Modified is a signal unless it equals the time of the response for most of the host's
+# responses.
 
 log = logging.getLogger(__name__)
 
-#: Responses whose median gives a host's clock.
+#: Number of responses over which the median of a host's clock skew is taken.
 _MEASURED: Final = 15
-#: Responses after which a host's Last-Modified is judged.
+#: Number of responses after which the Last-Modified of a host is judged.
 _JUDGED_AFTER: Final = 5
 _HOSTS: Final = 20_000
-#: A greater skew is logged: it moves the host's claims by minutes.
+#: A larger skew is logged, as it shifts the host's claims by minutes.
 _REPORTED_S: Final = 120.0
 _ANSWERS: Final = frozenset({"new", "changed", "unchanged"})
 
 
-#: Entry points that give :class:`SignalReader`.
+#: Group of entry points that provide a :class:`SignalReader`.
 READERS: Final = "freshet.signals"
 
 
 class SignalReader(Protocol):
-    """Reads of the response of a page when pages changed: a function."""
+    """Function that extracts change times of pages from a response."""
 
     def __call__(self, url: str, result: FetchResult, /) -> Iterable[Claim]:
-        """Return which pages changed when, by our clock; those that the store has count.
+        """Return claims: pages and the times of their changes by our clock.
 
-        Each host of each reader is a source, which is believed as far as visits bear it out.
+        Claims on pages that the store does not have are ignored. Each host of each reader is a
+        source; its reliability is estimated from visits.
         """
 
 
@@ -146,7 +148,7 @@ class _HostAnswers:
 
 
 class HostHeaders:
-    """The clocks of hosts, and the signals in the headers of their responses."""
+    """Clock skews of hosts, and change signals in the headers of their responses."""
 
     def __init__(self, complaints: Complaints) -> None:
         self._complaints = complaints
@@ -154,7 +156,7 @@ class HostHeaders:
         self._hosts: LruCache[int, _HostAnswers] = LruCache(_HOSTS)
 
     def skew_s(self, host_id: int) -> float:
-        """Return the seconds by which a host's clock is ahead of ours; 0 if not known."""
+        """Return the seconds by which a host's clock is ahead of ours; 0 if unknown."""
         known = self._hosts.get(host_id)
         return median(known.skews) if known is not None and known.skews else 0.0
 
@@ -166,10 +168,10 @@ class HostHeaders:
         result: FetchResult,
         said: SourceClaims | None = None,
     ) -> tuple[HeaderSigns | None, float | None, SourceReport | None]:
-        """Return the change signals of a response: its signs, its wish in seconds, its claims.
+        """Return a response's header signs, its freshness lifetime in seconds, and its claims.
 
-        The claims are those that a listing ``said``, else those of a :class:`SignalReader`, else
-        that of the page's Last-Modified.
+        The claims come from the listing (``said``), else from a :class:`SignalReader`, else from
+        the page's Last-Modified.
         """
         if seen.kind not in _ANSWERS:
             return None, None, None
@@ -196,7 +198,7 @@ class HostHeaders:
         return signs, wish_s(result), read
 
     def _read(self, due: DueUrl, result: FetchResult, at: float) -> SourceReport | None:
-        """Return the claims of the first reader that has some."""
+        """Return the claims of the first reader that returns any."""
         for name, reader in self._readers.items():
             if claims := tuple(reader(due.url, result)):
                 source, known = f"{origin(due.url)}#{name}", [it for it in claims if it.until <= at]
@@ -205,7 +207,7 @@ class HostHeaders:
         return None
 
     def _modified(self, due: DueUrl, result: FetchResult, at: float) -> SourceReport | None:
-        """Return the claim of the Last-Modified of a page, which speaks for the host."""
+        """Return the claim of a page's Last-Modified; its source is the host."""
         modified = result.header("Last-Modified")
         if modified is None:
             return None
@@ -216,7 +218,7 @@ class HostHeaders:
     def _note(
         self, known: _HostAnswers, skew: float | None, is_now: bool | None, due: DueUrl
     ) -> float | None:
-        """Learn from a response; return the skew of its host's clock, None if it does not tell."""
+        """Record a response; return the clock skew of its host, or None without a Date."""
         if is_now is not None:
             known.modified_now += is_now
             known.modified_past += not is_now
@@ -240,10 +242,10 @@ class HostHeaders:
 def advertised(
     headers: Iterable[str], document: Sequence[tuple[str, str]], url: str
 ) -> HubLink | None:
-    """Return the first hub that is named, and the topic: rel=self, else the fetched URL.
+    """Return the first hub and the topic: rel=self, else the fetched URL. None without a hub.
 
-    ``headers`` are Link headers, which count first (W3C WebSub, section 4), ``document`` links as
-    (relation, reference), found at ``url``.
+    ``headers`` are Link headers, which take precedence (W3C WebSub, section 4). ``document`` are
+    the links (relation, reference) of the document at ``url``.
     """
     named = [
         (token, target)

@@ -1,7 +1,7 @@
-"""Sitemaps and feeds as sources: their links, and their claims on the pages there.
+"""Sitemaps and feeds as sources: their links, and their claims on the listed pages.
 
-The entries of a large sitemap are read in a thread and admitted in slices, so that nothing else
-waits for them.
+The entries of a large sitemap are parsed in a thread and admitted in slices, so that other work is
+not blocked.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from freshet.storage.records import DueUrl, Links, SitemapSource, StoreUpdate, T
 
 log = logging.getLogger(__name__)
 
-#: Sources whose complaints are remembered.
+#: Number of sources for which a logged problem is remembered.
 _REMEMBERED: Final = 10_000
 _SHOWN_CHARACTERS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class SourceClaims:
-    """Claims of a source; ``rejected`` dates are not believed, ``why`` is the first's reason."""
+    """Claims of a source; ``rejected`` counts implausible dates, ``why`` is the first reason."""
 
     claims: tuple[Claim, ...] = ()
     rejected: int = 0
@@ -56,9 +56,9 @@ class SourceClaims:
 def claimed(
     dated: Iterable[tuple[str, str | None]], heard_at: float, skew_s: float = 0.0
 ) -> SourceClaims:
-    """Return the claims of pairs of a canonical URL and a date as written; None claims nothing.
+    """Return the claims of pairs of a canonical URL and a date as written; skip a date of None.
 
-    They were read at ``heard_at`` from a host whose clock is ``skew_s`` ahead of ours.
+    They were read at ``heard_at`` from a host with a clock that is ``skew_s`` ahead of ours.
     """
     claims: list[Claim] = []
     rejected, why = 0, None
@@ -68,7 +68,7 @@ def claimed(
         found = believed(span_of(text), heard_at, skew_s)
         if isinstance(found, str):
             rejected += 1
-            # Foreign text: no character of it may end the line.
+            # Untrusted text: repr() keeps line breaks out of the log.
             why = why or f"{text[:_SHOWN_CHARACTERS]!r} of {url}: {found}"
         else:
             claims.append(Claim(url, *found))
@@ -76,7 +76,7 @@ def claimed(
 
 
 class Complaints:
-    """Log of rejected content, one line a source."""
+    """Log of rejected content, limited to one line per source."""
 
     def __init__(self) -> None:
         self._known: LruCache[str, None] = LruCache(_REMEMBERED)
@@ -88,7 +88,7 @@ class Complaints:
             log.warning("%s: %s not believed, such as %s", source, count, found.why)
 
     def is_new(self, what: str) -> bool:
-        """Return whether the source has no complaint yet, and record one."""
+        """Return whether a problem is logged for the first time, and remember it."""
         if what in self._known:
             return False
         self._known[what] = None
@@ -98,23 +98,23 @@ class Complaints:
 _IN_A_THREAD_BYTES: Final = 256 * 1024
 T = TypeVar("T")
 _URL_BYTES: Final = 1024
-#: A byte of a robots.txt takes as long as so many of other files.
+#: Cost of parsing a byte of robots.txt, relative to other files.
 _COSTLY: Final = 16
-#: Characters of URLs in memory, of which each takes up to 13 bytes: nearly all sitemaps have fewer.
+#: Limit of URL characters in memory, at up to 13 bytes each; nearly all sitemaps have fewer.
 _SLICE_CHARS: Final = 2 * 1024 * 1024
-#: URLs admitted at a time, in a few milliseconds.
+#: Number of URLs admitted at a time; this takes a few milliseconds.
 _SLICE: Final = 250
-#: So few take no turn: most pages link to some new URLs at most.
+#: Up to this number of URLs are admitted without waiting for a turn: most pages have few new URLs.
 _FEW: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
 class SitemapEntries:
-    """The entries of a sitemap as links; it may speak for the columns ``allowed``.
+    """The entries of a sitemap as links; ``allowed`` are the columns it is authorized to list.
 
-    ``said`` are its claims on them; ``problem`` describes damage. ``is_one`` is False if the body
-    is not a sitemap. Of a long one these are the first, and ``more`` makes the others, a slice at
-    a time.
+    ``said`` has its claims on these; ``problem`` describes damage. ``is_one`` is False if the body
+    is not a sitemap. A long sitemap has its first entries here, and ``more`` yields the others in
+    slices.
     """
 
     links: Links
@@ -127,10 +127,11 @@ class SitemapEntries:
 
 
 class ListingRoom:
-    """Room for characters of URLs in memory, by the task that reads them, until that ends.
+    """Limit of URL characters in memory; each reading task holds its share until it ends.
 
-    *Invariant.* Beyond ``most`` nobody begins. Consequence: listings of however many hosts take the
-    memory of one slice, for a task ends when what it has read is in the store.
+    *Invariant.* A task waits while its share and the others would exceed ``most``. Consequence:
+    the listings of all hosts together take the memory of one slice, because a task ends when the
+    entries that it has read are in the store.
     """
 
     def __init__(self, most: float) -> None:
@@ -138,7 +139,7 @@ class ListingRoom:
         self._freed = asyncio.Event()
 
     async def take(self, size: float) -> None:
-        """Take room for so much, when there is some."""
+        """Wait until ``size`` characters are free, and take them for the current task."""
         task = asyncio.current_task()
         held = self._held.pop(task, 0.0)
         while self._held and sum(self._held.values()) + size > self._most:
@@ -155,18 +156,18 @@ class ListingRoom:
 
 
 class KnownLinks(Protocol):
-    """The store, as the reader of listings asks for it."""
+    """Queries that the reader of listings needs from the store."""
 
     async def sources(self, page_id: int, /) -> Sequence[SitemapSource]:
-        """Return the sitemaps that redirect to a page, or name it in an index."""
+        """Return the sitemaps that redirect to a page, and the indexes that list it."""
 
     async def offsite_at(self, url: str, origin: str, /) -> list[tuple[str, int]]:
-        """Return the URLs of an origin to which a page links out of its scope, and its depth."""
+        """Return a page's out-of-scope links to an origin, each with the depth of the page."""
 
 
 @dataclass(slots=True, eq=False)
 class Listings:
-    """Reader of sitemaps and feeds, which logs once for each what is not believed."""
+    """Reader of sitemaps and feeds; logs rejected dates once per source."""
 
     admission: Admission
     robots: RobotsCache
@@ -177,7 +178,7 @@ class Listings:
     _room: ListingRoom = field(default_factory=lambda: ListingRoom(_SLICE_CHARS), init=False)
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
-        """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
+        """Read a sitemap received at ``now`` from a host with a clock that is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
         for source in await self.past.sources(due.page_id):
             parsing = partial(parse, source.robots, limit_bytes=len(source.robots))
@@ -197,27 +198,27 @@ class Listings:
         return entries
 
     def _naming(self, sitemap_url: str, *, is_own: bool) -> frozenset[str]:
-        """Return the origins that name a sitemap; its own one does if ``is_own``."""
+        """Return the origins that list a sitemap, including the sitemap's origin if ``is_own``."""
         own = {str(origin(sitemap_url))} if is_own else frozenset[str]()
         return self.robots.naming_origins(sitemap_url) | own
 
     async def listed(
         self, targets: Targets, sitemap_url: str, naming_origins: Iterable[str]
     ) -> None:
-        """Append what a sitemap listed before these origins named it."""
+        """Append the URLs of these origins that a sitemap listed before they named the sitemap."""
         for each in naming_origins:
             for url, depth in await self.past.offsite_at(sitemap_url, each):
                 self.admission.add(targets, url, url, depth=depth + 1)
 
     async def redirected(self, due: DueUrl, targets: Targets) -> None:
-        """Append what the target of a sitemap's redirect listed before this was known."""
+        """Append the URLs that a redirect's target listed before the redirect was known."""
         named = self.robots.sitemaps(due.host_id)
         is_own = due.seed_id is not None or _is_among(named, due.url)
         for target in targets.urls:
             await self.listed(targets, target, self._naming(due.url, is_own=is_own))
 
     async def slices(self, items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-        """Yield a few items at a time; of all that admit, one does in each turn of the loop."""
+        """Yield a few items at a time; one caller proceeds per turn of the event loop."""
         for first in range(0, len(items), _SLICE):
             await self._turns.take()
             yield items[first : first + _SLICE]
@@ -246,13 +247,13 @@ class Listings:
     async def more(
         self, entries: Iterator[SitemapEntries], due: DueUrl, now: Callable[[], float]
     ) -> AsyncIterator[StoreUpdate]:
-        """Admit the further slices of a sitemap, with their claims, when the next is asked for."""
+        """Admit the further slices of a sitemap with their claims, one per iteration."""
         while (some := await off_loop(inf, partial(next, entries, None))) is not None:
             if some.links.urls:
                 targets = (await self.admit(some, due.depth)).targets or Targets()
-                told = some.said.claims, some.said.rejected
-                said = SourceReport("sitemap", due.host_id, due.url, *told, page_id=due.page_id)
-                yield StoreUpdate(now(), targets=targets, said=said)
+                found = some.said.claims, some.said.rejected
+                report = SourceReport("sitemap", due.host_id, due.url, *found, page_id=due.page_id)
+                yield StoreUpdate(now(), targets=targets, said=report)
 
     def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> SourceClaims:
         """Return the claims of a feed on pages, known or not."""
@@ -262,17 +263,17 @@ class Listings:
 
 
 async def off_loop(size: float, work: Callable[[], T]) -> T:
-    """Do work on ``size`` bytes; large work in a thread, off the event loop."""
+    """Run work on ``size`` bytes, in a thread if it is large."""
     return work() if is_short(size) else await asyncio.to_thread(work)
 
 
 def is_short(size: float) -> bool:
-    """Return whether work on so many bytes is done in the event loop."""
+    """Return whether work on ``size`` bytes is short enough for the event loop."""
     return size <= _IN_A_THREAD_BYTES
 
 
 def _is_among(sitemaps: Iterable[str], url: str) -> bool:
-    """Return whether a URL is a sitemap of its origin: its robots.txt names it, or its place."""
+    """Return whether a URL is a sitemap of its origin: in robots.txt, or at ``/sitemap.xml``."""
     place = str(origin(url))
     if url == f"{place}{WELL_KNOWN_SITEMAP}":
         return True
@@ -289,7 +290,7 @@ def _outside(links: Links, targets: Targets) -> frozenset[int]:
 def _read(
     body: bytes, limits: SitemapLimits, url: str, naming: Collection[str], now: float, skew_s: float
 ) -> Iterator[SitemapEntries]:
-    """Yield the entries of a sitemap in slices, each page once in each."""
+    """Yield the entries of a sitemap in slices without duplicates within a slice."""
     for sitemap in sitemap_slices(body, limits, url, most_chars=_SLICE_CHARS):
         yield _of_slice(sitemap, url, naming, now, skew_s)
 
@@ -301,12 +302,12 @@ def _of_slice(
     dates: dict[str, str] = {}
     for entry, lastmod in sitemap.entries:
         try:
-            # Many are long: none is remembered.
+            # Bypass the cache: listings have many URLs.
             page = canonical.__wrapped__(entry)
         except ValueError:
             continue
-        # As a link is kept: a raw control character could not be sent. Nearly all are equal, and
-        # one of two is held.
+        # Resolved like a link, because raw control characters cannot be sent. Nearly all results
+        # equal the canonical URL; one string object is kept for both then.
         kept = without_fragment(resolve(entry, entry) or page)
         entries.setdefault(page, page if kept == page else kept)
         if lastmod is not None:
@@ -326,22 +327,22 @@ def _of_slice(
 
 # -- discovery ---------------------------------------------------------------
 
-#: Pattern that bounds the feeds of a host, as the patterns of traps do.
+#: Pattern that limits the number of feeds of a host, like the patterns of traps.
 FEEDS_SHAPE: Final = "linked feeds"
 _FEEDS_KIND: Final = "trap: feeds"
 _WELL_KNOWN_SHAPE: Final = "well-known feeds"
 WELL_KNOWN_FEEDS: Final = ("/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/index.xml")
 WELL_KNOWN_SITEMAP: Final = "/sitemap.xml"
-#: Links in headers that are considered.
+#: Largest number of links in headers that are considered.
 _LINKS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDiscovery:
-    """Admission of feeds and sitemaps; well-known places only where a run is ``lasting``.
+    """Admission of feeds and sitemaps that pages, headers and well-known URLs give.
 
     At most ``most`` feeds of a host are taken from its links, because a page may name a feed for
-    each of its articles. ``well_known`` says whether the usual places are tried, once each.
+    each of its articles. With ``well_known``, each well-known URL is tried once.
     """
 
     admission: Admission
@@ -352,9 +353,9 @@ class SourceDiscovery:
     def feeds(
         self, targets: Targets, due: DueUrl, linked: Sequence[str], headers: Iterable[str]
     ) -> None:
-        """Append the feeds of a page: those it links in its head, those that Link headers name.
+        """Append the feeds of a page from the links in its head and from Link headers.
 
-        A host's own page (``/``) that names none brings the well-known places.
+        A host's root page (``/``) without feeds adds the well-known feed URLs.
         """
         named = [*linked, *header_feeds(headers, due.fetch_url)] if self.most else []
         for url in named:
@@ -365,7 +366,7 @@ class SourceDiscovery:
                 self._add(targets, usual + path, due.depth, _WELL_KNOWN_SHAPE, most)
 
     def sitemap(self, targets: Targets, host_origin: str) -> None:
-        """Append the well-known sitemap of a host whose robots.txt names none."""
+        """Append ``/sitemap.xml`` of a host. Call only if its robots.txt lists no sitemap."""
         if self.well_known:
             url = f"{host_origin}{WELL_KNOWN_SITEMAP}"
             self.admission.add(targets, canonical(url), url, depth=0, role="sitemap")
@@ -379,7 +380,7 @@ class SourceDiscovery:
 
 
 def header_feeds(headers: Iterable[str], base: str) -> list[str]:
-    """Return the feeds that Link headers (RFC 8288) name, resolved, each once."""
+    """Return the resolved feed URLs of Link headers (RFC 8288), without duplicates."""
     found: dict[str, None] = {}
     for target, parameters in islice(header_links(headers), _LINKS):
         url = (
