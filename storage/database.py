@@ -3,9 +3,9 @@
 Invariant: at most one process writes a store. Consequence: the writer may cache row ids and
 counters between its transactions.
 
-The writer runs plain functions of an :class:`sqlite3.Connection` on a thread of its own, a whole
-transaction in one call. Readers use aiosqlite. In WAL mode with ``synchronous = FULL`` a committed
-transaction survives the death of the process and, on a disk that honours fsync, a power cut.
+The writer runs plain functions of an :class:`sqlite3.Connection` on a separate thread, a whole
+transaction per call. Readers use aiosqlite. In WAL mode with ``synchronous = FULL`` a committed
+transaction survives a crash of the process and, on a disk that honours fsync, a power failure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from freshet.storage.extensions import migrations, newest, oldest
 
 # -- errors: one line for the user, with the file's name ---------------------
 
-#: Errors that may pass by themselves: the reason, and advice.
+#: Temporary errors: the reason, and advice.
 _PASSING = {
     "SQLITE_FULL": ("the disk is full", "free some space and run the same command again"),
     "SQLITE_BUSY": ("another program holds a lock on it", "close that program and try again"),
@@ -76,7 +76,7 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 def _store_error(path: Path, error: Exception) -> StoreError:
-    # SQLite quotes a damaged schema, which Python then cannot decode.
+    # SQLite's message may quote a damaged schema that Python cannot decode.
     damaged = isinstance(error, UnicodeDecodeError)
     name = "SQLITE_CORRUPT" if damaged else getattr(error, "sqlite_errorname", "")
     for prefix, (why, advice) in _PASSING.items():
@@ -106,7 +106,7 @@ _OWNER_BYTES = 1_024
 #: NUL in JSON: an escape that is not itself escaped.
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 _encode = json.JSONEncoder(ensure_ascii=False).encode
-#: The encoder in C, which ``encode`` makes anew for each value. Some Pythons have none.
+#: The C encoder, made once: ``encode`` makes one per value. Some Python builds lack it.
 _maker = getattr(json.encoder, "c_make_encoder", None)
 _parts = _maker and _maker(
     markers=None, default=json.JSONEncoder().default, encoder=json.encoder.encode_basestring,
@@ -116,9 +116,9 @@ _parts = _maker and _maker(
 
 
 def as_json(value: object) -> str:
-    """Return a value for ``json_each``; texts stand in it as they are, for :func:`encodable`."""
+    """Return JSON for ``json_each``; texts are not escaped to ASCII (see :func:`encodable`)."""
     text = "".join(_parts(value, 0)) if _parts else _encode(value)
-    # SQLite's texts out of JSON end at a NUL.
+    # SQLite cuts texts from JSON at a NUL.
     return _NUL.sub(r"\1\\ufffd", text) if "\\u0000" in text else text
 
 
@@ -127,13 +127,13 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Database:
-    """An open store: a connection that writes on a thread of its own, and a ``reader``.
+    """An open store: a connection that writes on a separate thread, and a ``reader``.
 
-    *Invariant.* The thread runs its calls in their order, and at most one transaction waits for it.
-    Consequence: :meth:`at_once` waits only for what has begun.
+    *Invariant.* The thread runs calls in order, and at most one transaction waits for it.
+    Consequence: :meth:`at_once` waits only for a call that has begun.
 
-    While somebody else holds ``patience``, nothing is committed, nor when somebody else has taken
-    the ``lease`` of a shard since: a lock may be lost on a network disk, or with a copy.
+    Commits wait while another task holds ``patience``. They fail after another process has taken
+    the ``lease`` of a shard, because a file lock may be lost on a network disk or with a copy.
     """
 
     path: Path
@@ -147,10 +147,10 @@ class Database:
     patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` in a transaction, which is committed as a whole or rolled back.
+        """Run ``work`` in a transaction that is committed as a whole or rolled back.
 
-        A caller cancelled before COMMIT has it rolled back. Raises StoreError, also where the file
-        is no longer the one that was opened: nobody would see what is written to that.
+        If the caller is cancelled before COMMIT, the transaction is rolled back. Raises StoreError,
+        also if the opened file was removed or replaced: data written to it would be lost.
         """
         async with self.patience:
             with store_errors(self.path):
@@ -161,18 +161,18 @@ class Database:
     async def at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` before any waiting transaction; each statement commits by itself.
 
-        A statement that raises StoreError changed nothing.
+        A statement that raises StoreError has no effect.
         """
         with store_errors(self.path):
             self._require_file()
             return await _run(self.thread, partial(work, self.connection))
 
     def answer(self, words: str) -> None:
-        """Leave words for whoever asks for the store's owner; the last ones are forgotten."""
+        """Write a message for processes that read the store's owner; replace the last message."""
         answer(self.lock, self.owner, words)
 
     async def close(self) -> None:
-        """Close both connections and release the lock, however often the caller is cancelled."""
+        """Close both connections and release the lock, even if the caller is cancelled."""
         await _finished(self._close())
 
     async def _close(self) -> None:
@@ -183,7 +183,7 @@ class Database:
         self.lock.close()
 
     def _require_own(self) -> None:
-        """Refuse, inside a transaction, a store that is another process's by now."""
+        """Raise StoreError, inside a transaction, if another process has taken over the store."""
         self._require_file()
         if self.lease is not None:
             (epoch,) = self.connection.execute("SELECT epoch FROM lease").fetchone() or (0,)
@@ -191,7 +191,7 @@ class Database:
                 raise StoreError(f"{self.path}: another process has taken over this shard")
 
     def _require_file(self) -> None:
-        """Refuse a store of which a file was removed or replaced: another process may write it."""
+        """Raise StoreError if a file of the store was removed or replaced."""
         for file, known in self.files.items():
             try:
                 now = file.stat()
@@ -211,7 +211,7 @@ def transact(
     given_up: threading.Event | None = None,
     require_own: Callable[[], None] | None = None,
 ) -> T:
-    """Run ``work`` in a transaction, which is committed as a whole or rolled back."""
+    """Run ``work`` in a transaction that is committed as a whole or rolled back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         done = work(connection)
@@ -243,7 +243,7 @@ async def _run(
 
 
 async def open_store(path: Path, *, owner: str = "freshet") -> Database:
-    """Open a store for writing; create or migrate it where needed. Others see the ``owner``.
+    """Open a store for writing; create or migrate it if needed. Other processes see ``owner``.
 
     Raises:
         StoreError: the file is foreign, damaged, older than the first release or newer than this
@@ -286,9 +286,10 @@ async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 
 async def _finished(work: Awaitable[object]) -> None:
-    """Await the end of ``work``, however often the caller is cancelled, who is so then.
+    """Await the end of ``work`` even if the caller is cancelled; then raise CancelledError.
 
-    The thread of a connection answers an event loop that exists, and a program's end waits for it.
+    A connection's thread needs a running event loop for its results, and the exit of the program
+    waits for that thread.
     """
     working, cancelled = asyncio.ensure_future(work), None
     while not working.done():
@@ -304,8 +305,9 @@ async def _finished(work: Awaitable[object]) -> None:
 def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     """Run ``work`` in a transaction beside the process that writes the store.
 
-    Only for the state of messages, the counts of searches, openings, settings of sites, seeds, and
-    pages to tell other shards, which nobody caches between transactions. Raises StoreError.
+    Use it only for tables that the writer does not cache between transactions: the state of
+    messages, counts of searches, clicks, settings of sites, seeds, and pages to send to other
+    shards. Raises StoreError.
     """
     _require(path)
     with store_errors(path):
@@ -316,7 +318,7 @@ def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
 @contextmanager
 def opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
-    """Open a store of the newest schema, whose lock a writer has. Raises StoreError."""
+    """Open a store of the newest schema while a writer holds its lock. Raises StoreError."""
     _require(path)
     with store_errors(path), closing(_connect(path, mode)) as connection:
         schema_of(path, connection, migrates=False)
@@ -332,7 +334,7 @@ class Owner(NamedTuple):
 
 
 def owner_of(path: Path) -> Owner | None:
-    """Return who writes a store, or None."""
+    """Return the owner of a store that is being written, or None."""
     file = _lock_file(path)
     if not file.exists():
         return None
@@ -342,12 +344,12 @@ def owner_of(path: Path) -> Owner | None:
 
 
 def _lock_file(path: Path) -> Path:
-    # As SQLite's own files, it lies beside the store itself, not beside a link to that.
+    # In the folder of the store itself, not of a symbolic link, like SQLite's files.
     return Path(f"{os.path.realpath(path)}.lock")
 
 
 def _holder(lock: IO[bytes], kind: int) -> tuple[str, str, str] | None:
-    """Lock the file; return who has locked it before, the process's id, and its answer."""
+    """Lock the file; if it is locked, return the owner, its process id, and its last message."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -363,8 +365,8 @@ def held(path: Path, owner: str) -> IO[bytes]:
     """Lock ``FILE.lock`` until the file is closed; the kernel releases it when the process dies.
 
     Raises:
-        StoreError: another process holds it, or the store or the lock has further names, under
-            which another process could write it.
+        StoreError: another process holds the lock, or the store or the lock has further hard links,
+            through which another process could write it.
     """
     _refuse_folder(path)
     file = _lock_file(path)
@@ -372,7 +374,8 @@ def held(path: Path, owner: str) -> IO[bytes]:
         raise StoreError(f"{file}: it is a symbolic link, not a lock; remove it")
     _require_one_name(path)
     _require_one_name(file)
-    # The check above is for a clear message: others may write into the folder, too.
+    # O_NOFOLLOW is what protects: the file may change after the check above, which only makes the
+    # message clear.
     lock = open(  # noqa: SIM115 - the caller closes it
         file, "r+b", opener=lambda name, how: os.open(name, how | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     )
@@ -389,14 +392,14 @@ def held(path: Path, owner: str) -> IO[bytes]:
 
 
 def answer(lock: IO[bytes], owner: str, words: str) -> None:
-    """Leave words in a lock for whoever asks for its owner; the last ones are forgotten."""
+    """Write a message into a lock for processes that read its owner; replace the last message."""
     _sign(lock, owner, f"{time.time():.3f} {words}")
 
 
 def _sign(lock: IO[bytes], owner: str, answer: str = "") -> None:
     words = encodable(f"{os.getpid()} {owner}\n{answer}").encode()[:_OWNER_BYTES]
     lock.seek(0)
-    # In one piece, always as long: whoever reads meanwhile finds all of it.
+    # One write of constant length: a concurrent reader gets a complete message.
     lock.write(words.ljust(_OWNER_BYTES, b"\0"))
     lock.flush()
 
@@ -407,9 +410,10 @@ def _require_one_name(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Refuse a file that is not a store and that SQLite would adopt; only read it.
+    """Raise StoreError for a file that is not a store and that SQLite would adopt; only read it.
 
-    Only before SQLite opens the file: POSIX drops its locks when the process closes any handle.
+    Call only before SQLite opens the file: POSIX drops all locks of a process on a file when the
+    process closes any handle of it.
     """
     if not path.exists():
         return

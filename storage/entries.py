@@ -25,30 +25,30 @@ def summed(records: Sequence[Record], **others: object) -> Record:
     return replace(records[0], **sums, **others)
 
 
-# -- fields of another type than the values that a store keeps of them --------
+# -- fields with a type that differs from the stored value ---------------------
 
 
 def stored(kind: type | str, *, optional: bool = False) -> dict[str, object]:
-    """Return the metadata of a field, which tell how it is read from a store.
+    """Return dataclass metadata that describes how a field is read from a store.
 
-    ``kind`` is bool; a record, whose own columns stand in the place of the field's; or, of a field
-    that holds a whole column, numpy's name of its type ("object": a list of texts). An ``optional``
-    record is None where its first column is NULL.
+    ``kind`` is bool; or a record class, with a column for each of its fields; or, for a field that
+    holds a whole column, the name of a numpy type ("object": a list of texts). An ``optional``
+    record is None if its first column is NULL.
     """
     return {"stored": kind, "optional": optional}
 
 
 # -- words -------------------------------------------------------------------
 #
-# Words that the store keeps and that cross packages: kinds, rungs, roles.
+# Words that the store keeps and several packages use: kinds, detection stages, roles.
 
-#: Reason why a URL is due; ``return``: a redirect led back to it, with a cookie that it wanted.
+#: Reason why a URL is due; ``return``: a redirect set a required cookie and led back to the URL.
 Reason: TypeAlias = Literal["refresh", "discovery", "signal", "audit", "return"]
 
 #: Role of a URL in the crawl; only ``page`` counts as a page.
 Role: TypeAlias = Literal["page", "sitemap", "feed"]
 
-#: End of a request.
+#: Outcome of a request.
 Outcome: TypeAlias = Literal[
     "fetched", "not_modified", "redirected", "gone", "refused", "skipped", "failed"
 ]
@@ -59,38 +59,38 @@ Kind: TypeAlias = Literal[
 ]
 KINDS: Final = get_args(Kind)  # in the order of their codes in columns
 
-#: The rung of the change-detection ladder that decided.
-#: Below ``blocks`` the blocks differ, but these differ at every visit (``volatile``), belong to
-#: the site's template (``frame``), alternate between earlier versions (``flip``), or most probably
-#: differ without an edit of the page (``minor``). ``document``: no block does, and what differs in
-#: the document counts as a change.
+#: The stage of change detection that decided. In the stages between ``text`` and ``blocks``, blocks
+#: differ without a change: they differ at every visit (``volatile``), belong to the site's template
+#: (``frame``), alternate between earlier versions (``flip``), or probably differ without an edit of
+#: the page (``minor``). ``document``: all blocks are equal, and a difference in the document counts
+#: as a change.
 Rung: TypeAlias = Literal[
     "304", "body", "text", "volatile", "frame", "flip", "minor", "blocks", "document"
 ]
 
-#: What differs between two versions of a page: its words, the targets of its links, its images, the
-#: states of controls, the order of its parts, or else how its document is laid out.
+#: Kinds of differences between two versions of a page: words, link targets, images, states of
+#: controls, order of the parts, or else the layout of the document.
 Channel: TypeAlias = Literal["words", "links", "images", "state", "order", "layout"]
 CHANNELS: Final = get_args(Channel)
-#: What differs beside a page's content: what its site states of its use.
+#: A difference outside the content of a page: the site's preferences on its use.
 PREFERENCES: Final = "preferences"
-#: Those of the compared text: where a change of it proves to be noise, the others stand.
+#: Channels of the compared text: if a change of the text proves to be noise, the others are kept.
 TEXT_CHANNELS: Final = frozenset[str]({"words", "order"})
-#: A finding ``unchanged`` of which some channels differ: none of them counts as a change.
+#: Reason of an ``unchanged`` verdict with channels that differ and do not count as a change.
 REFRESHED: Final = "refreshed"
-#: Reason of a change whose text is one that the page had before.
+#: Reason of a change back to an earlier text of the page.
 RETURN: Final = "return"
 
-#: Reason of a ``new`` observation of a known page whose text another extraction took: the texts
-#: cannot be compared.
+#: Reason of a ``new`` observation of a known page: the previous text is from another version of the
+#: extractor, so the texts cannot be compared.
 REBASED: Final = "text_version"
 
-#: Reasons of failures with a response that has no text where one is due: no bytes but white space,
-#: a page without anything in it that had content before, bytes that are no text; and of a page that
-#: had a text one that says itself that it has none, by its media type or its status.
+#: Reasons of failures with a response without the expected text: only white space, an empty page
+#: that had content before, or binary data; for a page that had a text, also a response with the
+#: media type or the status of one without text.
 NO_CONTENT: Final = frozenset({"empty", "stub", "binary", "content_type", "http_204", "http_205"})
 
-#: Reasons of a failure that is a fault of this program: an exception, or its parser's process.
+#: Reasons of failures that this program causes: an exception, or a fault of the parser process.
 OWN_FAULTS: Final = frozenset({"internal", "parser"})
 #: Words for such a fault.
 INTERNAL_ERROR: Final = "internal error of Freshet"
@@ -98,13 +98,13 @@ INTERNAL_ERROR: Final = "internal error of Freshet"
 #: Knowledge of an origin's robots.txt (RFC 9309, section 2.3.1).
 RobotsStanding: TypeAlias = Literal["parsed", "allow_all", "unreachable"]
 
-#: Redirect by which a URL is another name of a page.
+#: Kind of redirect that makes a URL an alias of a page.
 AliasKind: TypeAlias = Literal["permanent", "temporary", "refresh"]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of one length, which is that of the record: arrays, or lists of texts."""
+    """Record of columns of equal length: arrays, or lists of texts."""
 
     def __len__(self) -> int:
         return len(getattr(self, fields(self)[0].name))
@@ -131,19 +131,19 @@ class Amendment:
     reason: str
 
 
-#: The end of the pattern of a calendar's pages.
+#: Suffix of the pattern of calendar pages.
 DATES: Final = " (dates)"
 
-#: The reason of a finding on content that may be none.
+#: Reason of a verdict on a response that may not be content.
 DOUBTFUL: Final = "doubtful"
 
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """A page's last capture, made at ``at`` (None: at any time), that was no content.
+    """Withdrawal of a page's last capture, made at ``at`` (None: any time), as not content.
 
-    It is taken back if it is doubtful. If the page ``returns``, its new content is what it had
-    before: the capture between is meant, if it was so.
+    Only a doubtful capture is withdrawn. If the page ``returns``, it has its earlier content again,
+    and the capture in between is withdrawn if it was doubtful.
     """
 
     page_id: int
@@ -155,10 +155,10 @@ class Retraction:
 
 @dataclass(frozen=True, slots=True)
 class CopyFinding:
-    """A page of a ``pattern`` with the content of another one; no copy if ``original_id`` is None.
+    """A page of a ``pattern`` that copies another page; not a copy if ``original_id`` is None.
 
-    A page that ``is_barren`` shows only what other pages show, most of it what the original shows;
-    it counts as a page of its own if it leads to unknown pages.
+    A page that ``is_barren`` shows only content of other pages, most of it from the original. It
+    does not count as a copy if it leads to unknown pages.
     """
 
     page_id: int
@@ -169,9 +169,9 @@ class CopyFinding:
 
 @dataclass(frozen=True, slots=True)
 class ParameterFinding:
-    """A part of a host's URLs that makes copies, or not, by so many pairs of equal pages.
+    """Verdict that a part of a host's URLs makes copies or not, from ``pairs`` of equal pages.
 
-    ``name`` is that of a :class:`~freshet.storage.identity.UrlVariant`, with or without a value.
+    ``name`` is the name of a :class:`~freshet.storage.identity.UrlVariant`, maybe with a value.
     """
 
     host_id: int
@@ -201,7 +201,7 @@ class RobotsRecord:
 class HostState:
     """Politeness state of one host that survives a run.
 
-    ``last_exchange_at`` is the end of the last request; None: there was none.
+    ``last_exchange_at`` is the end of the last request, or None before the first one.
     """
 
     host_id: int
@@ -365,7 +365,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class CappedQueue:
-    """A host queue with ``pages`` pages whose ``wanted`` visits a day exceed its limit ``most``."""
+    """A host queue of ``pages`` pages that want more visits a day (``wanted``) than ``most``."""
 
     queue: str
     most: float
@@ -380,7 +380,7 @@ class CappedQueue:
 
 @dataclass(frozen=True, slots=True)
 class SiteOutlook:
-    """A daemon's expectation of a site, as Outlook and CappedQueue have it; None: not known."""
+    """A daemon's forecast for one site; fields as in Outlook and CappedQueue, None if unknown."""
 
     host_id: int
     at: float
@@ -413,7 +413,7 @@ class DiscoveryShares:
 
     @property
     def share(self) -> float | None:
-        """Return the share of visits that went to finding pages; None before the first one."""
+        """Return the share of visits made for discovery; None before the first visit."""
         found = self.first_visits + self.revealing_visits
         visits = found + self.refreshing_visits
         return found / visits if visits else None
@@ -426,15 +426,15 @@ class Outlook:
     Attributes:
         at: Unix seconds; ``began_at`` is the start of this invocation.
         budget: requests a day, by ``policy``.
-        flowed: requests that the budget allowed since ``began_at``; ``forgone`` those not made
-            because nothing was due.
-        watched: pages; ``captured`` have a copy, ``gone`` do not exist any more, ``waiting`` were
+        flowed: requests that the budget allowed since ``began_at``; ``forgone`` is the part not
+            made because no URL was due.
+        watched: pages; ``captured`` have a copy, ``gone`` no longer exist, ``waiting`` were
             never fetched.
         stale: the share of the captured pages' importance with an expected stale copy, ``harmonic``
             the expected mean of H(N); None without captured pages.
-        price: 10th percentile of what the last visits were worth; None if the policy has no price.
+        price: 10th percentile of the values of the last visits; None if the policy has no price.
         changing: captured pages that change at least as often as each of :data:`RATE_CLASSES`.
-        clocked: share of the captured pages that follow their site's clock.
+        clocked: share of the captured pages that follow their site's change model.
         next_at: earliest start of the next request, for ``next_page_id``.
         capped: host queues where politeness allows less than is wanted, the most refused first.
         discovered: the search for new pages.

@@ -1,4 +1,4 @@
-"""The exceptions of the store that cross modules, and words about files that fail."""
+"""Exceptions of the store, and messages about files that cannot be used."""
 
 import errno
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Final
 
 
 class StoreError(Exception):
-    """The store cannot do its work; the message is one line for the user."""
+    """Error of the store; the message is one line for the user."""
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be read or written now, for a reason (``why``) that may pass."""
+    """Temporary error: the store cannot be read or written now, for the reason ``why``."""
 
     def __init__(self, path: Path, why: str, advice: str = "") -> None:
         super().__init__(f"{path}: {why}; {advice}" if advice else f"{path}: {why}")
@@ -18,11 +18,11 @@ class StoreUnavailable(StoreError):
 
 
 class CursorGone(Exception):
-    """A cursor is too old to tell what changed since; the message says how to go on."""
+    """Error for a cursor that is older than the retained changes; the message names the remedy."""
 
 
 class SnapshotError(Exception):
-    """A part of a snapshot is missing, damaged or of another version, and is learnt anew."""
+    """A part of a snapshot is missing, damaged or of another version; it is rebuilt."""
 
 
 _ADVICE: Final = {
@@ -39,7 +39,7 @@ _ADVICE: Final = {
 
 
 def trouble(path: Path | str, error: OSError) -> str:
-    """Return in one line what is wrong with a file or folder, and what to do.
+    """Return one line with the problem of a file or folder, and the remedy.
 
     >>> trouble("sites.txt", FileNotFoundError(errno.ENOENT, "No such file or directory"))
     'sites.txt: No such file or directory; check its name'

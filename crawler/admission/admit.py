@@ -1,6 +1,6 @@
-"""Admission: the choice of a page's links that enter the frontier, and of redirect targets.
+"""Admission: decides which links and redirect targets enter the frontier.
 
-Everything in scope becomes a known page; a page that is not crawled has a reason.
+Each URL in scope becomes a known page; a page that is not crawled has a reason.
 """
 
 from __future__ import annotations
@@ -50,18 +50,16 @@ if TYPE_CHECKING:
     from freshet.crawler.fetch.cookies import Cookie
 # -- scope -------------------------------------------------------------------
 # Invariant: a URL is in scope if and only if one of its keys is the key of a root of that kind.
-# Hence the cost of a check does not depend on the number of seeds.
-
-
+# Consequence: the cost of a check does not depend on the number of seeds.
 #: The extent of the crawl beyond its seeds.
 ScopeKind = Literal["host", "domain", "prefix", "list"]
 
 
-#: The pages of a site link to the same pages: judgements by the URL alone are remembered.
+#: Size of the cache of judgements by the URL alone: pages of a site link to the same pages.
 _REMEMBERED = 8192
-#: Longer ones are judged each time: no site fills the memory with them.
+#: Longer URLs are not cached, so that a site cannot fill the memory with them.
 _LONG_CHARS = 512
-#: URLs of a scope, at some 150 bytes each.
+#: Number of cached URLs of a scope, at about 150 bytes each.
 _INSIDE = 16_384
 
 
@@ -72,14 +70,14 @@ class Scope:
 
     - ``host``: URLs of a root's site (``http``, ``https`` and ``www.`` count as one);
     - ``domain``: URLs with a root's registrable domain, on any host and port;
-    - ``prefix``: URLs of a root's site, in the directory of the root's path: all up to its
+    - ``prefix``: URLs of a root's site, in the directory of the root's path: the path up to its
       last '/', so that ``/docs`` without a slash means the whole site;
     - ``list``: the roots.
 
-    ``kind_at`` gives the kind of a root.
+    ``kind_at`` returns the kind of a root.
 
     Attributes:
-        inside: URLs that were found to be in scope since it changed.
+        inside: cached URLs in scope; cleared when the scope changes.
     """
 
     def __init__(
@@ -87,7 +85,7 @@ class Scope:
     ) -> None:
         self.kind_at = kind if callable(kind) else lambda _root: kind
         self._roots: dict[str, tuple[ScopeKind, str]] = {}
-        # Counted: a key stays while any root has it.
+        # Counted: a key is removed with the last root that has it.
         self._keys: dict[ScopeKind, Counter[str]] = {}
         self._domains: Counter[str] = Counter()
         self._sites: Counter[str] = Counter()
@@ -105,7 +103,7 @@ class Scope:
         root = canonical(url)
         if root not in self._roots:
             kind = self.kind_at(root)
-            # The narrowest key: the last, which is the deepest directory.
+            # The last key is the narrowest one: the deepest directory.
             *_, key = _keys_of(kind, root)
             self._roots[root] = kind, key
             self._keys.setdefault(kind, Counter())[key] += 1
@@ -113,15 +111,15 @@ class Scope:
             self.expect(root)
 
     def expect(self, url: str) -> None:
-        """Note a seed, whose scheme may be open still: its site and its domain are asked for."""
+        """Note that a seed names its site and its domain; its scheme may be undecided."""
         self._domains[_domain(url)] += 1
         self._sites[site_key(url)] += 1
 
     def move_seed(self, old: str, new: str) -> None:
-        """Move a redirected seed: ``new`` becomes a root, and ``old`` is one no longer.
+        """Move a redirected seed: ``new`` replaces ``old`` as a root.
 
         Raises:
-            ValueError: if either is not an absolute http or https URL; nothing has changed.
+            ValueError: if either is not an absolute http or https URL; the scope is unchanged.
         """
         left = canonical(old)
         self.add_seed(new)
@@ -138,7 +136,7 @@ class Scope:
             self._forget()
 
     def contains(self, url: str) -> bool:
-        """Return whether an http or https URL is in scope; raises as :meth:`add_seed`."""
+        """Return whether an http or https URL is in scope; raises like :meth:`add_seed`."""
         if url in self.inside:
             return True
         if url in self._outside:
@@ -162,9 +160,10 @@ class Scope:
         return False
 
     def share_of(self, url: str, exchanges: int) -> tuple[str, int] | None:
-        """Return the group of a host that is no root's, and how many exchanges may be with that.
+        """Return the group of a host that is not a root's, and its limit of concurrent requests.
 
-        A root's domain is a group, and all other domains are one, whatever the kind of scope.
+        Each domain of a root is a group, and all other domains together are one group ("").
+        Return None for a host of a root: it is not limited.
         """
         domain = _domain(url)
         if domain not in self._domains:
@@ -173,7 +172,7 @@ class Scope:
         return None if site_key(url) in self._sites else (domain, share(exchanges, domains))
 
     def roots(self) -> list[str]:
-        """Return the canonical roots in order of arrival: ``Scope(kind, roots)`` again."""
+        """Return the canonical roots in order of arrival; ``Scope(kind, roots)`` restores it."""
         return list(self._roots)
 
 
@@ -190,7 +189,7 @@ def _keys_of(kind: ScopeKind, url: str) -> Iterable[str]:
 
 
 def _directories(url: str) -> Iterator[str]:
-    """Return a canonical URL's site with each directory on its path, the outermost first."""
+    """Yield a canonical URL's site with each directory on its path, the outermost first."""
     path = url.partition("?")[0].split("/", 3)[3]
     directory = f"{site_key(url)}/"
     yield directory
@@ -199,15 +198,15 @@ def _directories(url: str) -> Iterator[str]:
         yield directory
 
 
-#: Indexes of indexes: the protocol allows one level, sites use two, a trap has no end.
+#: Depth limit of sitemap indexes: the protocol allows one level, sites use two, traps are endless.
 _MAX_INDEX_DEPTH = 4
 
 
 @value(frozen=True, slots=True)
 class FoundUrls:
-    """The URLs to which a page, a listing or a redirect leads; see :class:`~storage.records.Visit`.
+    """The URLs found in a page, a listing or a redirect; see :class:`~storage.records.Visit`.
 
-    ``fetch_url`` is another spelling of the page's own URL, to be asked for at once.
+    ``fetch_url`` is a variant of the page's URL, to be requested at once.
     """
 
     links: Links | None = None
@@ -223,10 +222,10 @@ _NO_BOUND: Final[tuple[str | None, str | None, int]] = None, None, 0
 
 @value(frozen=True, slots=True)
 class _Judgement:
-    """The judgement on a URL by itself: its origin, and its rule or pattern.
+    """The judgement on a URL by its text alone: its origin, and its rule or pattern.
 
-    ``bound`` has the columns of its trap. ``parts`` are None where it can be no combination of
-    values that recur.
+    ``bound`` has the columns of its trap. ``parts`` are None if the URL cannot be a combination of
+    recurring values.
     """
 
     origin: str
@@ -237,17 +236,17 @@ class _Judgement:
     parts: UrlParts | None
 
 
-#: Tells whether there is room for a URL at a depth, which takes it then.
+#: Returns whether a URL at a depth is within the page limit, and counts it if so.
 HasRoom: TypeAlias = Callable[[str, int], bool]
 
 
 class Admission:
-    """Judge of URLs by scope, depth, ending, trap, and number of pages.
+    """Admission rules for URLs: scope, depth, file extension, trap, and number of pages.
 
-    ``depth_at`` is the limit of a URL in links from a seed, 0 for none; extensions have no dot.
-    ``is_ours`` tells whether an origin belongs to this shard of a store; None: all do. ``now`` is
-    the time in Unix seconds, None: of calendars no day is past. With ``follow_nofollow`` links
-    count that are marked with nofollow. ``settled`` are URLs of which the store need not be told.
+    ``depth_at`` returns the depth limit of a URL in links from a seed, 0 for no limit. Extensions
+    have no dot. ``is_ours`` returns whether an origin belongs to this shard; None: all do. ``now``
+    returns Unix seconds; None: no day of a calendar is past. With ``follow_nofollow``, links with
+    nofollow are followed. ``settled`` are URLs that need not be sent to the store.
     """
 
     def __init__(
@@ -284,7 +283,7 @@ class Admission:
     ) -> set[int]:
         """Append the targets in these columns of a page's links; return the others.
 
-        ``depth`` is that of the page; ``nofollow`` marks the page as a whole.
+        ``depth`` is the page's; ``nofollow`` applies to all links of the page.
         """
         inside = [i for i in columns if self.scope.contains(links.urls[i])]
         for i in inside:
@@ -322,7 +321,7 @@ class Admission:
         redirects: int = 0,
         held_back: str | None = None,
     ) -> None:
-        """Append one URL; held back where a rule says so."""
+        """Append one URL, held back if a rule requires it."""
         row = self._target(
             url, fetch_url, depth=depth, role=role, redirects=redirects, held_back=held_back
         )
@@ -338,7 +337,7 @@ class Admission:
         redirects: int = 0,
         held_back: str | None = None,
     ) -> Target:
-        """Return the values of the columns."""
+        """Return the values of a row of :class:`~freshet.storage.records.Targets`."""
         judge = self._judged if len(url) <= _LONG_CHARS else self._judge
         judgement, bound, pattern = judge(url), _NO_BOUND, None
         if self.is_ours is not None and not self.is_ours(judgement.origin):
@@ -355,7 +354,7 @@ class Admission:
         )  # fmt: skip
 
     def _held_back(self, url: str, judgement: _Judgement, depth: int) -> str | None:
-        """Return the rule by which a page is held back, None if none does."""
+        """Return the rule that holds a page back, or None."""
         if depth > (self.depth_at(url) or depth):
             return "depth"
         if judgement.is_excluded:
@@ -367,18 +366,18 @@ class Admission:
         return None
 
     def pattern(self, url: str) -> str | None:
-        """Return the pattern of bounded URLs to which a canonical URL belongs, None for none."""
+        """Return the pattern of limited URLs to which a canonical URL belongs, or None."""
         return self._pattern(self._judged(url))
 
     def proof(self, url: str) -> Proof | None:
-        """Return the reason why the page must prove to be new, or None."""
+        """Return the reason for which the page must first be shown to have new content, or None."""
         judgement = self._judged(url)
         if judgement.sign is not None and judgement.sign.kind == "calendar":
             return "dated"
         return "combined" if self._combinations.is_combined(judgement.parts) else None
 
     def _pattern(self, judgement: _Judgement) -> str | None:
-        """Return the pattern; combinations join URLs of different parameter names."""
+        """Return the pattern; a combination includes URLs with different parameter names."""
         return self._combinations.pattern(judgement.parts) or judgement.pattern
 
     def _today(self) -> date:
@@ -398,7 +397,7 @@ class Admission:
 
 
 def _extension(url: str) -> str:
-    """Return the ending of the path's last segment, lower-case, without the dot."""
+    """Return the file extension of the path in lower case, without the dot; "" without one."""
     name = place_of(url)[1].rpartition("/")[2]
     return name.rpartition(".")[2].lower() if "." in name else ""
 
@@ -411,16 +410,16 @@ def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
 
 # -- redirects ---------------------------------------------------------------
 #
-# A redirect's target is a due URL of its own. Consequence: each hop is checked by scope, robots.txt
-# and the address guard like any URL, waits in its own host's queue, and a crawl that is killed
-# between two hops goes on at the second.
+# A redirect's target is a separate due URL. Consequence: each hop is checked by scope, robots.txt
+# and the address guard like any URL, waits in its host's queue, and a crawl that is killed
+# between two hops continues with the second.
 
-#: A visit commits much sooner.
+#: Seconds for which a hop is remembered; a visit commits much sooner.
 _RECENT_S: Final = 60.0
 _RECENT: Final = 1_024
-#: A redirect's target may wait for its turn; who waits longer has to be given new cookies.
+#: Lifetime of a chain's cookies: a redirect's target may wait in its queue.
 _CHAIN_S: Final = 900.0
-#: Requests of a chain that are made again because of new cookies.
+#: Limit of repeated requests in a chain because of new cookies.
 _COOKIE_HOPS: Final = 3
 _RESPELLED: Final = "respelled"
 _OUT_OF_SCOPE: Final = "out_of_scope"
@@ -430,7 +429,7 @@ _OUT_OF_SCOPE: Final = "out_of_scope"
 class RedirectTarget:
     """The target of a redirect by status or by refresh.
 
-    ``set_cookie`` are the cookies set with it, ``had_cookie`` says if the request had some.
+    ``set_cookie`` are the cookies set with it; ``had_cookie`` is True if the request sent any.
     """
 
     location: str
@@ -441,10 +440,9 @@ class RedirectTarget:
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Redirects that follow one another, the last one at ``at``.
+    """A chain of redirects, the last one at ``at``.
 
-    ``hops`` counts the requests that were made again; the next is one if ``again``: it has other
-    cookies now.
+    ``hops`` counts the repeated requests. ``again``: the next request is a repeat with new cookies.
     """
 
     at: float
@@ -453,7 +451,7 @@ class _Chain:
     again: bool = False
 
     def header(self, url: str) -> str:
-        """Return the Cookie header of a request for a URL, empty for none."""
+        """Return the Cookie header of a request for a URL, "" without cookies."""
         from freshet.crawler.fetch.cookies import header  # noqa: PLC0415 - few pages redirect
 
         return header(self.cookies, url)
@@ -466,7 +464,7 @@ class _Chain:
 
 
 class Aliases(Protocol):
-    """The store, as the judge of redirects asks for it."""
+    """Queries that :class:`Redirects` needs from the store."""
 
     async def alias_target(self, url: str, /) -> int | None:
         """Return the page that a URL is an alias of, or None."""
@@ -485,27 +483,27 @@ class _Hop(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Redirects:
-    """Judges redirects, and admits their targets.
+    """Decides on redirects, and admits their targets.
 
-    A seed moves to the target on its own site, and for good where it redirects permanently, to
-    another registrable domain if two visits agree. Elsewhere on its domain only the target itself
-    is visited; another domain is a link out of scope.
+    A seed moves to a target on the same site, and to any other target if the redirect is permanent;
+    for another registrable domain two visits must agree. A target elsewhere on the domain is
+    visited, but not its links. A target on another domain is a link out of scope.
     """
 
     admission: Admission
     past: Aliases
     _: KW_ONLY
     max_redirects: int
-    # Targets out of scope to which the sitemaps of an origin redirect.
+    # By origin: targets out of scope to which its sitemaps redirect.
     _foreign: dict[str, set[str]] = field(default_factory=dict, init=False)
-    # By canonical URL, for visits that may not have committed. The pages of a circle can be due
-    # at once, and be judged in any order: what one chain of redirects has sent is not enough.
+    # By canonical URL, for visits that may not have committed. The pages of a redirect loop can be
+    # due at once, and be judged in any order, so the state of a single chain is not enough.
     _recent: LruCache[str, _Hop] = field(default_factory=lambda: LruCache(_RECENT), init=False)
     # By the canonical URL that is requested next.
     _chains: LruCache[str, _Chain] = field(default_factory=lambda: LruCache(_RECENT), init=False)
 
     def cookies(self, due: DueUrl, now: float) -> str:
-        """Return the Cookie header of a request that follows redirects, empty for none."""
+        """Return the Cookie header of a request that follows redirects, "" without cookies."""
         chain = self._chains.get(due.url)
         if chain is not None and now - chain.at > _CHAIN_S:
             self.end(due)
@@ -530,12 +528,12 @@ class Redirects:
         has_room = chain.hops < _COOKIE_HOPS
         sent = given if redirect.had_cookie else ""
         if has_room and given != sent:
-            # Set while the request was under way. The same hop is made again, a few times only: a
-            # request may never get its cookies.
+            # A cookie was set while the request was under way: repeat the hop, up to the limit, as
+            # a request may never get its cookies.
             self._chains[due.url] = replace(chain, again=True)
             return Verdict("redirected", reason=_RESPELLED, detail=due.fetch_url)
-        # Recorded before the first await: of two URLs that redirect to each other, the second to
-        # answer finds the loop, however their visits interleave.
+        # Recorded before the first await: if two URLs redirect to each other, the second response
+        # finds the loop in any interleaving of the visits.
         self._recent[due.url] = _Hop(target, sent, now)
         circle = self._circle(target, due.url, now)
         late = self._cookies_of(circle)
@@ -551,7 +549,7 @@ class Redirects:
         return await self._judge_target(due, redirect, target, now, led=replace(chain, again=again))
 
     def _cookies_of(self, circle: Iterable[str]) -> Iterator[Cookie]:
-        """Yield cookies for a URL of the circle that was requested before they were set."""
+        """Yield cookies that were set after a URL of the loop was requested."""
         for at in circle:
             if (chain := self._chains.get(at)) is not None:
                 yield from chain.cookies
@@ -560,7 +558,7 @@ class Redirects:
         self, due: DueUrl, redirect: RedirectTarget, target: str, now: float, *, led: _Chain
     ) -> Verdict:
         """Judge a redirect to another URL, which inherits the chain if it is visited."""
-        # Its cookies, too: the target may be under way, and answer while this judgement waits.
+        # Set first: the target may be under way, and answer during the await below.
         before, again = self._chains.get(target), led.again
         self._chains[target] = led
         verdict = await self._led_on(due, redirect, target, now, again=again)
@@ -593,9 +591,9 @@ class Redirects:
         )
 
     def _circle(self, target: str, url: str, now: float) -> list[str]:
-        """Return the URLs from the target of a redirect to the one that led to ``url``, if one did.
+        """Return the loop from the target of a redirect back to ``url``, or an empty list.
 
-        Each has redirected to the next; there is none if they lead elsewhere.
+        Each URL has redirected to the next one.
         """
         circle = [target]
         for _ in range(_COOKIE_HOPS + 1):
@@ -613,7 +611,7 @@ class Redirects:
         if scope.contains(target):
             return True
         if _domain(target) == _domain(due.url):
-            # Out of scope only a seed, or a redirect of a seed, leads further.
+            # Out of scope, only redirects of seeds, and their redirects, are followed.
             has_left = due.redirects > 0 and not scope.contains(due.url)
             return due.role != "page" or due.seed_id is not None or has_left
         if due.role != "page":
@@ -656,10 +654,10 @@ def _domain(url: str) -> str:
 
 
 def _same_page(due: DueUrl, location: str, *, again: bool) -> Verdict:
-    """Judge a redirect to another spelling of the same URL: it is requested instead.
+    """Judge a redirect to a variant of the same URL: request the variant instead.
 
-    This happens once, or twice if the second spelling is the canonical one; and ``again`` with
-    cookies that it did not have.
+    This happens once, or twice if the second variant is the canonical URL, and ``again`` if there
+    are new cookies to send.
     """
     spelling = without_fragment(location)
     if again or (spelling != due.fetch_url and (spelling == due.url or not due.attempt)):
@@ -672,8 +670,8 @@ def _failed(reason: str, detail: str) -> Verdict:
 
 
 # -- seeding -----------------------------------------------------------------
-# A line with a scheme is used as it is. One without is tried with https, and with http if the
-# host does not speak TLS; a certificate that fails is a result and no reason to fall back.
+# A line with a scheme is used unchanged. A line without one is tried with https, and with http if
+# the host does not speak TLS; an invalid certificate is a result, not a reason to fall back.
 
 #: Failures that mean "the host does not speak https".
 _SEEDS_AT_ONCE: Final = 1_000
@@ -681,7 +679,7 @@ _NO_HTTPS = frozenset({"connect", "timeout_connect", "not_tls"})
 
 
 class Seeding:
-    """The seeds of a run; those whose scheme is open wait for their host's first answer."""
+    """The seeds of a run; seeds without a scheme wait for their host's first response."""
 
     def __init__(self, seeds: Sequence[StoredSeed], admission: Admission) -> None:
         self._admission = admission
@@ -701,7 +699,7 @@ class Seeding:
                     self._open.setdefault(at_origin, []).append(seed)
                     self._admission.scope.expect(seed.url)
                 else:
-                    # Another shard asks; the scope does not depend on the answer.
+                    # Another shard makes the request; the scope does not depend on its result.
                     self._admission.scope.add_seed(seed.url)
 
     def decided(self, now: float) -> Iterator[StoreUpdate]:
