@@ -486,14 +486,14 @@ def sync(path: Path) -> None:
 
 #: Migrations after which pages are joined: they changed the rule of identity.
 _JOINING: Final = frozenset({"identity", "lower_case_sessions"})
-#: Migrations add at most one in so many bytes of a store.
+#: Migrations enlarge a store by at most one part in this number.
 _MIGRATED_SHARE: Final = 10
 
 
 def _writable(path: Path) -> sqlite3.Connection:
     """Open a store for writing; create or migrate it."""
     with suppress(FileExistsError):
-        # The secrets of subscriptions stand in it; SQLite gives its own files the same mode.
+        # The store has the secrets of subscriptions; SQLite copies the mode to its WAL files.
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL, 0o600))
     connection = _connect(path, "rw")
     try:
@@ -526,7 +526,7 @@ def _writable(path: Path) -> sqlite3.Connection:
 
 
 def _require_room_to_migrate(path: Path) -> None:
-    """Refuse to begin what the disk may have no room for: indexes, and their part of the log."""
+    """Raise StoreError if the disk lacks room for new indexes and their part of the WAL."""
     needed, free = path.stat().st_size / _MIGRATED_SHARE, shutil.disk_usage(path.parent).free
     if free < needed:
         raise StoreError(
@@ -585,7 +585,7 @@ _ROWS_COLUMNS: Final = 20_000
 def columns_of(record: type[DataclassInstance], table: str = "", /, **given: str) -> str:
     """Return a SELECT list: for each field the expression ``given``, or its column of ``table``.
 
-    A field that is a record itself stands for all of its fields.
+    A field that is a record is replaced by its fields.
 
     >>> from freshet.storage.records import Validators
     >>> columns_of(Validators, "p", etag="NULL")
@@ -601,7 +601,7 @@ def columns_of(record: type[DataclassInstance], table: str = "", /, **given: str
 
 
 def code_of(words: Sequence[str], column: str) -> str:
-    """Return the SQL of the place that a column's word has among ``words``."""
+    """Return an SQL expression for the index of a column's word in ``words``."""
     cases = " ".join(f"WHEN '{word}' THEN {code}" for code, word in enumerate(words))
     return f"CASE {column} {cases} END"
 
@@ -614,15 +614,15 @@ def values_of(record: DataclassInstance) -> tuple[Any, ...]:
 @cache
 def _values_of(record: type[DataclassInstance]) -> Callable[[DataclassInstance], tuple[Any, ...]]:
     names = [each.name for each in fields(record)]
-    # Of a single name it would return the value itself.
+    # With a single name, attrgetter returns a bare value, not a tuple.
     return attrgetter(*names) if len(names) > 1 else lambda one: (getattr(one, names[0]),)
 
 
 @cache
 def row_to(record: type[Record]) -> Callable[[Sequence[Any]], Record]:
-    """Return a function that makes a record of a row of :func:`columns_of`.
+    """Return a function that makes a record from a row of :func:`columns_of`.
 
-    Fields whose type is not that of the values of their columns say so: see
+    Fields with another type than their column's values are marked by
     :func:`freshet.storage.entries.stored`.
     """
     return _record_reader(record, 0, optional=False)[0]
@@ -631,7 +631,7 @@ def row_to(record: type[Record]) -> Callable[[Sequence[Any]], Record]:
 def _record_reader(
     kind: type[DataclassInstance], first: int, *, optional: bool
 ) -> tuple[_Reader, int]:
-    """Return what reads a record from the columns of a row from ``first`` on, and their end."""
+    """Return a reader of a record from a row's columns from ``first`` on, and their end."""
     readers: list[_Reader] = []
     end = first
     for each in fields(kind):
@@ -699,8 +699,8 @@ def as_columns(record: type[Record], table: NDArray[np.void]) -> Record:
 
 @cache
 def row_of(record: type[DataclassInstance]) -> DTypeLike:
-    """Return the type of a row whose columns are the fields of a record.
+    """Return the numpy type of a row with a column for each field of a record.
 
-    Each field says its column's type: see :func:`freshet.storage.entries.stored`.
+    The field's metadata has the type: see :func:`freshet.storage.entries.stored`.
     """
     return [(each.name, each.metadata["stored"]) for each in fields(record)]

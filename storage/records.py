@@ -1,7 +1,7 @@
-"""The nouns that cross packages: plain values of those in :mod:`freshet.storage.entries`.
+"""Records that packages exchange, made of the values in :mod:`freshet.storage.entries`.
 
-In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
-reduced and compared into an :class:`Observation`, and stored as part of a :class:`Visit`.
+In order of use: a :class:`DueUrl` leaves the frontier, is fetched to a :class:`FetchResult`, is
+reduced and compared to an :class:`Observation`, and is stored as part of a :class:`Visit`.
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 """
 
@@ -21,8 +21,8 @@ from freshet.storage import entries, value
 class Links:
     """The links of one page in document order, as columns of equal length.
 
-    ``urls`` are canonical, ``fetch_urls`` resolved without the fragment, ``rels`` lower-case,
-    space-separated and sorted, ``anchors`` the text.
+    ``urls`` are canonical; ``fetch_urls`` are resolved, without the fragment; ``rels`` are
+    lower-case, space-separated and sorted; ``anchors`` are the link texts.
     """
 
     urls: tuple[str, ...] = ()
@@ -34,8 +34,7 @@ class Links:
         return len(self.urls)
 
 
-#: A URL for the frontier: URL, URL to fetch, origin, role, depth, redirects, and the columns of
-#: :class:`Targets` after these.
+#: A URL for the frontier: a row with the columns of :class:`Targets`.
 Target: TypeAlias = tuple[
     str, str, str, entries.Role, int, int,
     str | None, str | None, str | None, int, str | None,
@@ -43,12 +42,12 @@ Target: TypeAlias = tuple[
 
 
 class Targets(list[Target]):
-    """URLs for the frontier, a row each.
+    """URLs for the frontier, one per row.
 
     ``held_back`` is the reason why a URL is known but not crawled (``nofollow``, ``depth`` …), or
-    None. ``trap_shapes`` and ``trap_kinds`` name the bounded pattern of a URL, of which
-    ``trap_caps`` URLs are crawled; ``patterns`` name the pattern that is closed when its pages
-    prove to be copies.
+    None. ``trap_shapes`` and ``trap_kinds`` name the limited pattern of a URL; at most
+    ``trap_caps`` of its URLs are crawled. ``patterns`` name the pattern that is closed when its
+    pages prove to be copies.
     """
 
     COLUMNS = (
@@ -68,9 +67,9 @@ class Targets(list[Target]):
 
 
 class SitemapSource(NamedTuple):
-    """A sitemap that leads to another one, by a redirect or as its index.
+    """A sitemap that redirects to another sitemap, or an index that lists it.
 
-    ``robots`` is the robots.txt of its host, empty where that is the other one's host, too.
+    ``robots`` is the robots.txt of its host, empty if both sitemaps are on one host.
     """
 
     url: str
@@ -80,9 +79,9 @@ class SitemapSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Another name, the visited URL, of the page at ``url``.
+    """The visited URL as an alias of the page at ``url``.
 
-    That page is requested ``again``, though it was in this run.
+    If ``again``, that page is requested even if it was requested in this run.
     """
 
     url: str
@@ -94,8 +93,8 @@ class Alias:
 class Churn:
     """New links that a visit saw on a page since the visit at ``since`` (Unix seconds).
 
-    ``appeared`` counts links to pages that were unknown then, ``dropped`` links that are gone, and
-    ``stayed`` those that appeared since the first visit and are still there.
+    ``appeared`` counts links to pages that were unknown at that time, ``dropped`` counts removed
+    links, and ``stayed`` counts links that appeared after the first visit and are still present.
     """
 
     since: float
@@ -106,7 +105,7 @@ class Churn:
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """A server's names for a version of a resource (RFC 9110, section 8.8)."""
+    """Validators of a response (RFC 9110, section 8.8)."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -116,7 +115,7 @@ class Validators:
 class Digests:
     """Digests of a page's last good capture, 16 bytes each (BLAKE2b).
 
-    ``text_version`` names the extraction that took the text from the bytes.
+    ``text_version`` is the version of the extractor that made the text.
     """
 
     body: bytes
@@ -124,16 +123,16 @@ class Digests:
     text_version: str | None = None
 
     def is_comparable(self, text_version: str | None) -> bool:
-        """Return whether a text of this extraction can be compared with the stored one."""
+        """Return whether a text of this extractor version can be compared with the stored text."""
         return self.text is None or self.text_version == text_version
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A page's last response, which was no content.
+    """A page's last response if it was not content.
 
-    ``digest`` names the rules and the bytes, ``reason`` is the kind as a word. These bytes were
-    first seen at ``since``.
+    ``digest`` is a digest of the rules and the bytes, ``reason`` is a word. These bytes were first
+    seen at ``since``.
     """
 
     digest: bytes

@@ -1,20 +1,21 @@
-"""Tables ``changefeed`` and ``change``: the order in which documents became as they are.
+"""Tables ``changefeed`` and ``change``: documents in the order of their last changes.
 
 A page's document is its newest significant version, while the page exists, may be indexed, and has
-not moved for good. Visits that tell nothing of that (failures, temporary redirects) change nothing.
+not moved permanently. Other visits (failures, temporary redirects) do not affect it.
 
-*Invariant.* The row of a page gets a new and higher number with each change of its document, in the
-transaction of the visit that saw it. Consequence: a consumer that was told all rows up to a number
-and asks for those after it is told the last state of every page whose document has changed since.
+*Invariant.* The row of a page gets a new, higher number with each change of its document, in the
+transaction of the visit that found the change. Consequence: a consumer that has read all rows up to
+a number gets, by the rows after it, the last state of each page with a later change.
 
-A change that proves to be noise is taken back: its row says how the page became known, or its last
-real change, and a noise row says the rest. The row keeps its number and its version. Consequence:
-who has read it holds the document that others get, and who has not is not told of a change.
+A change that proves to be noise is withdrawn: its row then has the page's last real change, or how
+the page became known, and a noise row has the rest. The row keeps its number and its version.
+Consequence: consumers that have read the row have the same document as others, and consumers that
+have not do not receive the change.
 
-*Invariant.* A row names the findings that it and the rows before it told, each with its number and
-its version (rows of older releases without). Consequence: of several changes that a consumer has
-not read it is told the kinds of all, as they are seen today, and ``refreshed`` hides no change from
-it. It is known which version a consumer has.
+*Invariant.* A row lists the verdicts of itself and of the earlier rows, each with its number and
+its version (rows of older releases without them). Consequence: a consumer that has missed several
+changes receives the kinds of all of them by their current verdicts, ``refreshed`` never hides a
+change, and the version that a consumer has is known.
 """
 
 import base64
@@ -35,18 +36,18 @@ from freshet.storage.errors import CursorGone
 from freshet.storage.records import Doubt, Visit
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
-#: Kinds of changes; ``refreshed``: the document differs in what does not count as a change. Those
-#: after ``noise`` say why there is no document any more.
+#: Kinds of changes. ``refreshed``: the document differs in details that do not count as a change.
+#: The kinds after ``noise`` are reasons why the document no longer exists.
 ChangeKind: TypeAlias = Literal[
     "new", "changed", "refreshed", "noise",
     "gone", "moved", "noindex", "robots", "withdrawn", "forgotten",
 ]  # fmt: skip
 
-#: Kinds of visits that tell nothing of a document, unless they bring a new version.
+#: Kinds of visits without information on a document, unless they have a new version.
 _SILENT: Final = frozenset({"unchanged", "failed", "skipped"})
-#: Kinds that one document may have, as it is judged later.
+#: Kinds between which a later verdict may move a document.
 _DIFFERING: Final = frozenset({"changed", REFRESHED})
-#: Findings that a row names.
+#: Largest number of verdicts that a row lists.
 _MOST_FINDINGS: Final = 32
 _STATES: Final = (files(__package__) / "changefeed.sql").read_text("utf-8")
 
@@ -63,7 +64,7 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
         found.update(each.page_id for each in visit.retractions)
     if not silent:
         return found
-    # A page without a document may be back as it was, or be no longer withheld.
+    # A page without a document may have its old content again, or may be published again.
     sql = (
         "SELECT value FROM json_each(?) WHERE NOT EXISTS "
         "(SELECT 1 FROM change WHERE page_id = value AND version_id IS NOT NULL)"
@@ -76,7 +77,7 @@ _Seen: TypeAlias = tuple[float, int | None]
 
 
 class _State(NamedTuple):
-    """A page's document as it was told and as it was found, a row of ``changefeed.sql``."""
+    """A page's document as published and as found: a row of ``changefeed.sql``."""
 
     page_id: int
     missing: ChangeKind | None
@@ -97,38 +98,38 @@ class _State(NamedTuple):
 
     @property
     def newest(self) -> int:
-        """Return the newest version that is more than noise; the first one is."""
+        """Return the newest version that is not noise; the first version never is."""
         told = self.told or 0
         return max(self.found or 0, told if self.exists else 0) or self.version
 
     @property
     def is_newer(self) -> bool:
-        """Return whether another version is to be told than before."""
-        # Noise that was taken back leaves the document as it was.
+        """Return whether a version other than the published one is to be published."""
+        # Withdrawn noise does not change the document.
         return self.newest != self.told or (self.noise or 0) > self.version
 
     @property
     def has_noise(self) -> bool:
-        """Return whether the page differs by noise that was not told."""
+        """Return whether the page differs by noise that was not published."""
         return (self.version > self.newest or self.is_noise) and self.version != self.noise
 
     @property
     def is_first(self) -> bool:
-        """Return whether a document is to be told of a page of which nothing was told."""
+        """Return whether the first document of a page is to be published."""
         untold = self.was is None and self.noise is None
         return untold and self.missing is None and not self.has_noise
 
     def last(self, now: float) -> _Seen:
-        """Return when and by which observation the page was seen last."""
+        """Return the time and the observation of the page's last visit."""
         return now if self.last_at is None else self.last_at, self.last_id
 
     def seen(self, last: _Seen) -> _Seen:
-        """Return when and by which observation the newest version was found."""
+        """Return the time and the observation that found the newest version."""
         return (self.found_at, self.found_id) if self.newest == self.found else last
 
 
 def restate(db: Connection, visits: Iterable[Visit]) -> None:
-    """Enter documents anew of whose use another is stated, after :func:`tell`."""
+    """Enter documents again if their preferences have changed; call after :func:`tell`."""
     for visit in visits:
         if visit.preferences is None:
             continue
@@ -145,14 +146,14 @@ def restate(db: Connection, visits: Iterable[Visit]) -> None:
 
 
 def _tell_missing(db: Connection, state: _State, missing: ChangeKind, last: _Seen) -> None:
-    """Enter that there is no document; what was forgotten stays so until it is back."""
-    # Another reason is told, too.
+    """Enter that the document is missing; a forgotten page stays so until it is found again."""
+    # A new reason is also published.
     if state.told is not None or state.was not in {None, missing, "forgotten"}:
         _enter(db, state.page_id, missing, None, last)
 
 
 def _tell_document(db: Connection, state: _State, last: _Seen) -> None:
-    """Enter the newest version of a document, what it is by now, and noise after it."""
+    """Enter a document's newest version, its current verdict, and later noise."""
     page_id, told_otherwise = state.page_id, {state.was, state.kind} == _DIFFERING
     if state.is_newer:
         _tell_version(db, state, last)
