@@ -46,25 +46,25 @@ from freshet.storage.tables.url_patterns import CopyRule
 
 # -- visits: a batch's changes, table by table, in one transaction -----------
 
-#: Visits that one visit may amend: the evidence may be wrong.
+#: Largest number of visits that one visit may correct: the evidence may be wrong.
 MOST_TAKEN_BACK = 3
-#: URLs remembered as settled, at some 150 bytes each; longer ones are not.
+#: Largest number of URLs remembered as settled, at about 150 bytes each; longer ones are not kept.
 _REMEMBERED = 16_384
 _LONG_CHARS = 512
 
 
 class VisitTables:
-    """Applies batches for one run; holds what the one writer may cache between them.
+    """Writes the batches of one run; holds the caches of the single writer.
 
-    ``recorders`` write what extensions note of a batch. ``met`` counts how often bounds held
-    something back; what is added is kept.
+    ``recorders`` write the rows of extensions for a batch. ``met`` counts how often each limit was
+    reached; increases are stored.
 
     Attributes:
-        settled: URLs that are pages in the store for good. No later link changes a URL that was
-            admitted and not held back. Nearly all links of a crawl lead to such URLs, and admission
-            need not tell of them again. A URL comes in after the commit only, in the event loop:
-            a link that is told without its target finds that in the store.
-        dictionaries: makes those with which bodies are packed.
+        settled: URLs of pages in the store that later links do not change: they were admitted and
+            not held back. Nearly all links of a crawl lead to such URLs, and admission does not
+            send them again. A URL is added only after its commit, in the event loop, so a link
+            sent without its target always finds the target in the store.
+        dictionaries: makes the dictionaries with which bodies are compressed.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class VisitTables:
         self.settled: set[str] = set()
         self.dictionaries = observations.Dictionaries()
         self._settling: set[str] = set()
-        #: Pages to which others redirect, and some to which they did; None: not read yet.
+        #: Pages to which other pages redirect or redirected; None: not read yet.
         self._final: set[int] | None = None
-        #: Of captures that have not come in yet, by page: visits overtake one another.
+        #: By page: withdrawals of captures that have not arrived yet, as visits may be reordered.
         self._retractions: dict[int, Retraction] = {}
         self._committed: dict[int, Retraction] = {}
 
@@ -95,7 +95,7 @@ class VisitTables:
         """Commit a batch, in one call on the writer's thread, and return the acknowledgements.
 
         Raises:
-            StoreError: nothing was written, and what was cached of the batch is forgotten.
+            StoreError: the batch was not written, and its cached data is dropped.
         """
         is_as_before = dict.__eq__(self._met, self._met_before)
         self._newly_met = Counter() if is_as_before else self._met - self._met_before
@@ -182,7 +182,7 @@ class VisitTables:
         )
 
     def _tell(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
-        """Let changefeed and extensions follow."""
+        """Update the changefeed and the tables of extensions."""
         documents = changefeed.touched(db, visits)
         changefeed.tell(db, documents, now)
         changefeed.restate(db, visits)
@@ -194,7 +194,7 @@ class VisitTables:
         return self._final is None or page_id in self._final
 
     def _forget(self) -> None:
-        """Drop what was cached since the last commit: the transaction failed."""
+        """Drop data cached since the last commit, after a failed transaction."""
         self._host_ids.clear()
         self._settling.clear()
         self.dictionaries.forget()
@@ -204,7 +204,7 @@ class VisitTables:
             each.rolled_back()
 
     def _admit(self, db: Connection, entries: Sequence[Entry]) -> list[list[pages.Admitted]]:
-        """Make the targets of a batch pages; return those that are due now, by entry."""
+        """Add the targets of a batch as pages; return the pages due now, by entry."""
         due: list[list[pages.Admitted]] = [[] for _ in entries]
         found, place = list[tuple[Target, float]](), dict[str, int]()
         for number, entry in enumerate(entries):
@@ -221,20 +221,20 @@ class VisitTables:
         return due
 
     def _turned_round(self, db: Connection, entry: Entry) -> list[pages.Admitted]:
-        """Return the page to which a visit now redirects, if it was an alias of that."""
+        """Return the page to which a visit redirects, if that page was an alias of this one."""
         if not isinstance(entry, Visit) or entry.alias is None:
             return []
         return pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
 
     def _unsettled(self, targets: Targets) -> list[Target]:
-        """Return the targets of an entry of which the store may not know all, and settle them."""
+        """Return the targets of an entry that may be new to the store; mark them as settling."""
         known, settling = self.settled, self._settling
         new = [row for row in targets if row[0] not in known and row[0] not in settling]
         settling.update([row[0] for row in new if row[6] is None or row[6] == pages.FOREIGN])
         return new
 
     def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
-        """Retract a few captures that a visit, or one before it, proved to be no content."""
+        """Withdraw a few captures that this or an earlier visit showed not to be content."""
         awaited = self._retractions.pop(visit.due.page_id, None)
         found, left = [], MOST_TAKEN_BACK
         for retraction in (*visit.retractions, *([awaited] if awaited else [])):
@@ -253,7 +253,7 @@ class VisitTables:
     def _new_pages(
         self, db: Connection, found: Sequence[tuple[Target, float]]
     ) -> list[pages.Admitted]:
-        """Make pages of new targets; return those to be crawled."""
+        """Add new targets as pages; return the pages to be crawled."""
         targets = [target for target, _ in found]
         if unknown := {target[2] for target in targets}.difference(self._host_ids):
             self._host_ids |= hosts.ensure(db, unknown)
@@ -291,9 +291,10 @@ class VisitTables:
 
 
 def _settle(db: Connection, visits: Sequence[Visit], now: float) -> dict[int, dict[int, int]]:
-    """Settle visits; return by page what is due again, with the host: a redirect led back to it.
+    """Settle visits; return by visited page the pages that are due again, with their hosts.
 
-    Such a page may have been settled just now, or be under way.
+    A page is due again if a redirect led back to it. It may have been settled in this batch, or its
+    request may be under way.
     """
     stays = frontier.settle(db, visits)
     returned = pages.returned_to(db, {v.due.page_id: v.alias for v in visits if v.alias})
@@ -302,14 +303,14 @@ def _settle(db: Connection, visits: Sequence[Visit], now: float) -> dict[int, di
 
 
 def _amend(db: Connection, visits: Sequence[Visit]) -> None:
-    """Correct verdicts of earlier visits as these visits ask for it."""
+    """Store the corrections that these visits make to the verdicts of earlier visits."""
     for visit in visits:
         for amendment in visit.amendments:
             observations.amend(db, visit.due.page_id, amendment, visit.at)
 
 
 def _move_roots(db: Connection, visits: Sequence[Visit]) -> None:
-    """Let seeds stand where their sites have moved."""
+    """Move seeds to the new URLs of their sites."""
     for visit in visits:
         if visit.new_root is not None:
             runs.move(db, visit.due.page_id, visit.new_root)
@@ -337,7 +338,7 @@ def _with(
 
 log = logging.getLogger(__name__)
 
-#: A batch grows for so many seconds at most, and where its hosts have nothing else to be asked.
+#: Longest time for which a batch grows, and the time for one that is wanted soon, in seconds.
 _GROWS_S = 0.5
 _SOON_S = 0.1
 
@@ -346,7 +347,7 @@ _OF_THE_ENTRY = (DataError, IntegrityError, InterfaceError, ProgrammingError)
 
 
 def _failed(visit: Visit, why: str) -> Visit:
-    """Return the visit as a failure of this program, which another try would not mend."""
+    """Return the visit as an internal failure, because another attempt would fail as well."""
     o = visit.observation
     failure = Observation(
         o.page_id, o.at, "failed", reason="internal", detail=why, duration_s=o.duration_s
@@ -361,9 +362,9 @@ T = TypeVar("T")
 class Writer:
     """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
 
-    A transaction of one visit costs as much as one of three: a batch grows until it is full, until
-    somebody waits for it, or for half a second; for a tenth where it is wanted soon. An entry that
-    cannot be written takes no other with it.
+    A transaction of one visit costs as much as one of three. Therefore a batch grows until it is
+    full, until a task waits for it, or for half a second; for a tenth of a second if it is wanted
+    soon. If one entry cannot be written, the others still are.
     """
 
     database: Database
@@ -375,14 +376,14 @@ class Writer:
     _is_ending: bool = field(default=False, init=False)
     _is_wanted: bool = field(default=False, init=False)
     _is_overdue: bool = field(default=False, init=False)
-    # Set when the first entry of a batch has come, when the batch is to be written, and when it has
-    # room.
+    # Set when the first entry of a batch has arrived, when the batch is to be written, and when it
+    # has room.
     _begun: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _roomy: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def submit(self, entry: Entry) -> None:
-        """Hand over an entry; wait while the batch is full."""
+        """Add an entry to the batch; wait while the batch is full."""
         while len(self._entries) >= self.batch:
             self._roomy.clear()
             await self._roomy.wait()
@@ -393,7 +394,7 @@ class Writer:
             self._due.set()
 
     def hurry(self, *, soon: bool = False) -> None:
-        """Write what has been submitted at once, or ``soon``: somebody waits for it."""
+        """Request that submitted entries be written at once, or ``soon``."""
         self._is_wanted = True
         if self._entries and (self._is_overdue or not soon):
             self._due.set()
@@ -425,13 +426,13 @@ class Writer:
                 await self._due.wait()
 
     def finish(self) -> None:
-        """Ask :meth:`run` to write what has been submitted and return."""
+        """Request that :meth:`run` writes the submitted entries and returns."""
         self._is_ending = True
         self._begun.set()
         self._due.set()
 
     async def _write(self, entries: list[Entry]) -> None:
-        """Write a batch; if one of its entries cannot be written, what is left of that."""
+        """Write a batch; if that fails because of an entry, write the entries one by one."""
         try:
             acknowledged = await self._endured(entries)
         except Exception as error:
@@ -445,7 +446,7 @@ class Writer:
         self.host.committed(acknowledged)
 
     async def _endured_without(self, entry: Entry, error: Exception) -> list[Acknowledged]:
-        """Write a visit as a failure, of a note only its requests: neither can be written."""
+        """Write an unwritable visit as a failure; of an unwritable note, only its requests."""
         why = repr(error.__cause__ or error)
         if isinstance(entry, Visit):
             log.error(
@@ -454,7 +455,7 @@ class Writer:
             return await self._endured([_failed(entry, why)])
         log.error("a note of the crawler cannot be stored (%s); it is dropped", why)
         rest = await self._endured([StoreUpdate(entry.at, fetches=entry.fetches, host=entry.host)])
-        # Its sender waits for this one.
+        # The sender waits for the acknowledgement of the original entry.
         return [replace(each, entry=entry) for each in rest]
 
     async def _endured(self, entries: list[Entry]) -> list[Acknowledged]:
