@@ -710,7 +710,7 @@ class Seeding:
             yield self._settled([(s, s.root_url or s.url) for s in some], now)
 
     def open_origins(self) -> list[str]:
-        """Return the https origins whose robots.txt decides the scheme of some seeds."""
+        """Return the https origins with a robots.txt that decides the scheme of some seeds."""
         return list(self._open)
 
     def settle(self, at_origin: str, result: FetchResult, now: float) -> list[StoreUpdate]:
@@ -718,7 +718,7 @@ class Seeding:
         seeds = self._open.pop(at_origin, [])
         if not seeds:
             return []
-        # A redirect was an answer, whatever became of the request that followed it.
+        # A redirect is an answer, even if the request that followed it failed.
         is_first = str(origin(result.url)) == at_origin
         fall_back = is_first and result.status is None and result.reason in _NO_HTTPS
         pairs = [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds]

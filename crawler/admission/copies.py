@@ -1,4 +1,4 @@
-"""Copies: pages of a site with another page's content, detected as they come.
+"""Copies: pages of a site with another page's content, detected at each visit.
 
 Parameters that do not matter (an order, a printer version, a session) give one page many URLs
 (Z. Bar-Yossef, I. Keidar and U. Schonfeld, "Do not crawl in the DUST", 2007, find such rules from
@@ -12,7 +12,7 @@ order: products that differ in a line are all similar, and so are the versions o
 Calendars and combinations of recurring values are endless, so their pages must prove their worth:
 one that shows at most one block that no other page has shown (its heading) is *barren*. It counts
 as a copy of the page that showed most of it, unless it leads to unknown pages, which the store
-sees. Combinations of few words are exempt: the pages of an album show pictures.
+checks. Combinations of few words are exempt: the pages of an album show pictures.
 """
 
 import re
@@ -43,7 +43,7 @@ _WORD: Final = re.compile(r"\w+")
 _UNSEEN: Final = re.compile(
     r"<(script|style|template)\b.*?(?:</\1\s*>|$)|<!--.*?(?:-->|$)", re.IGNORECASE | re.DOTALL
 )
-#: Elements inside of a line: their tags may stand in the middle of a word.
+#: Inline elements: their tags may be in the middle of a word.
 _INLINE: Final = re.compile(
     r"</?(?:a|abbr|b|bdi|bdo|big|cite|code|dfn|em|font|i|kbd|mark|q|s|samp|small|span|strong|sub"
     r"|sup|tt|u|var|wbr)\b[^<>]*>",
@@ -70,7 +70,7 @@ def show_the_same(one: CopyCandidate, other: CopyCandidate) -> bool:
 
 
 def _has(page: CopyCandidate, other: CopyCandidate) -> bool:
-    """Return whether the main text of the ``other`` page stands on a page."""
+    """Return whether a page contains the main text of the ``other`` page."""
     missing = set(other.texts).difference(page.texts)
     if not missing:
         return True
@@ -96,14 +96,14 @@ def _words(text: str) -> str:
 #: Texts that are kept, at some 200 bytes each, and parameters of hosts with their pairs.
 _TEXTS: Final = 131_072
 _KEYS: Final = 4_096
-#: Paths on which the pairs of a parameter stand, and values from which on it may have any.
+#: Paths needed for the pairs of a parameter, and values from which on it may take any value.
 _PATHS: Final = 2
 _VALUES: Final = 3
 #: Pages that are kept as they were read until the store has them, and the bytes of a page that is
 #: looked at once more: a larger one would take the event loop for too long.
 _RECENT: Final = 64
 MOST_BYTES: Final = 1 << 18
-#: Pairs of a host whose texts differ that are looked at once more.
+#: Pairs of a host with different texts that are checked again.
 _LOOKS: Final = 200
 
 
@@ -140,10 +140,10 @@ class _Pairs:
 
 
 def _compared(sides: Sequence[UrlVariant]) -> Collection[str]:
-    """Return the parts of URLs of which a pair of pages tells."""
+    """Return the parts of URLs that a pair of pages gives evidence of."""
     names = {it.name for it in sides}
     if len(sides) == 1:
-        # What was seen of a value is seen of it alone.
+        # Evidence about one value applies to that value alone.
         names.add(sides[0].key)
     return names
 
@@ -176,17 +176,17 @@ class ParameterPairs:
         is_short: bool,
         shown: CopyCandidate | None = None,
     ) -> list[ParameterFinding]:
-        """Learn from a page; return of which parameters it is known now whether they make copies.
+        """Learn from a page; return the parameters that are now known to make copies, or not to.
 
-        Of the ``digests`` of texts two equal ones share one. That short ones do proves nothing.
-        Without the page as it is ``shown`` the store is asked.
+        Equal texts share one of the ``digests``; for short texts that proves little. Without the
+        page as it is ``shown`` the store is read.
         """
         if not self._least:
             return []
         if shown is not None and len(shown.body) <= MOST_BYTES:
             self._recent[page_id] = shown
-        # What makes copies hides other pairs: a session, and then the page that it came from. The
-        # whole URL is compared all the same: one pair that differs ends what was concluded.
+        # A part that makes copies hides other pairs: first a session, then the referring page. The
+        # whole URL is compared nevertheless: one pair that differs ends the conclusion.
         rest, _ = without(url, self._copied.get(host_id, ()))
         findings: list[ParameterFinding] = []
         for each in dict.fromkeys((url, rest)):
@@ -198,7 +198,7 @@ class ParameterPairs:
         self, place: tuple[int, str], plain: _Read, findings: list[ParameterFinding]
     ) -> None:
         host_id, url = place
-        # Pages that have one parameter more, whatever it is, and this page for those that come.
+        # Pages with one more parameter of any name, and this page for later ones.
         await self._meet((host_id, "+", url), plain, findings)
         self._keep((host_id, "", url), plain)
         for variant in variants(url):
@@ -216,7 +216,7 @@ class ParameterPairs:
     async def _meet(
         self, key: tuple[int, str, str], read: _Read, findings: list[ParameterFinding]
     ) -> None:
-        """Compare a page with the one that is kept there, and append what follows."""
+        """Compare a page with the one stored at the key, and append the findings."""
         old = self._texts.use(key)
         if old is None or old.page_id == read.page_id:
             return
@@ -240,7 +240,7 @@ class ParameterPairs:
     def _findings(
         self, host_id: int, name: str, pairs: _Pairs, sides: Sequence[UrlVariant]
     ) -> Sequence[ParameterFinding]:
-        """Return what follows for a part of URLs from the pairs that were seen of it."""
+        """Return the findings for a part of URLs from the pairs seen so far."""
         is_value = name == sides[0].key
         makes_copies = self._makes_copies(pairs, sides, is_value=is_value)
         if is_value and makes_copies and sides[0].name in (self._copied.get(host_id) or ()):
@@ -258,7 +258,7 @@ class ParameterPairs:
         return pairs is not None and pairs.differ
 
     async def _show_the_same(self, key: tuple[int, str, str], read: _Read, old_id: int) -> bool:
-        """Return whether a page shows what an older one does, as far as that can be told."""
+        """Return whether a page shows the content of an older one; None if that is unknown."""
         host_id, _, url = key
         is_large = read.shown is not None and len(read.shown.body) > MOST_BYTES
         if self._again is None or is_large or self._looks[host_id] >= _LOOKS:
@@ -278,7 +278,7 @@ class ParameterPairs:
 
 
 def _may_be_session(variant: UrlVariant) -> bool:
-    """Return whether a part has a session's name; in the path, where they stand alone, its form."""
+    """Return whether a part has a session's name, or, alone in the path, a session's form."""
     in_path = variant.name[0] != "?"
     return (in_path and is_token(variant.value)) or is_session(variant.name[1:], variant.value)
 
@@ -323,7 +323,7 @@ class _Shown:
 
 
 def _most_frequent(pages: NDArray[np.int64]) -> int | None:
-    """Return the page that is there most often, the oldest of several; None of none."""
+    """Return the most frequent page, the oldest of several; None without pages."""
     if not len(pages):
         return None
     found, counts = np.unique(pages, return_counts=True)
@@ -340,7 +340,7 @@ _RECALLED: Final = 2_048
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page that stands for a text; ``pattern`` is None where it has no parameters."""
+    """The page that represents a text; ``pattern`` is None without parameters."""
 
     page_id: int
     pattern: str | None
@@ -370,7 +370,7 @@ class Copies:
     _digests: LruCache[tuple[int, bytes], _Page] = field(
         default_factory=lambda: LruCache(_DIGESTS), init=False
     )
-    # Those of each page's last text: its earlier texts are nobody's original.
+    # Digests of each page's last text: an earlier text is not an original.
     _last: LruCache[int, Sequence[bytes]] = field(
         default_factory=lambda: LruCache(_DIGESTS // 2), init=False
     )
@@ -424,7 +424,7 @@ class Copies:
         if equal is not None and len(equal.parameters) <= len(page.parameters):
             return tuple(_findings(page, equal))
         self._learn(host_id, page, digests)
-        # A copy that came before its original: the one with the fewest parameters is that.
+        # A copy that was seen before its original, which is the page with the fewest parameters.
         demoted = _findings(equal, page) if equal is not None else ()
         return (*_findings(page, None, barren if equal is None else None), *demoted)
 

@@ -2,7 +2,7 @@
 
 Of a ZIP (a backup of changedetection.io) only the members that name watches are read, each within
 a bound, and nothing is written to the disk. Both layouts are read: all watches in
-``url-watches.json``, or each in a ``watch.json`` in a folder of its own.
+``url-watches.json``, or each in a ``watch.json`` in a separate folder.
 """
 
 import csv
@@ -71,7 +71,7 @@ _DIVIDE: Final = "divide it"
 _INTO: Final = "name a text or CSV with --into"
 
 
-#: Bytes of JSON in all; ten thousand watches with their filters come to some 30 MB.
+#: Bytes of JSON in all; ten thousand watches with their filters take some 30 MB.
 MAX_BYTES: Final = 64 * 1024 * 1024
 #: Members of a ZIP; a year of hourly snapshots of a hundred pages.
 _MAX_MEMBERS: Final = 1_000_000
@@ -86,7 +86,7 @@ _RAW: Final = "source:"
 
 _Watch: TypeAlias = Mapping[str, object]
 
-#: Keys of a watch for which there is no place in a site list.
+#: Keys of a watch without a counterpart in a site list.
 _LOST: Final[Mapping[str, Callable[[_Watch], bool]]] = {
     "filters by CSS or XPath (see include in [[sites]])": lambda w: _any(
         w, "include_filters css_filter"
@@ -154,7 +154,7 @@ def read_list(data: bytes) -> list[Entry]:
 
 
 def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[str, object]]:
-    """Return the watches of a ZIP with their ids, all of them read within the bound."""
+    """Return the watches of a ZIP with their ids; the sum of their bytes is bounded."""
     left, found = MAX_BYTES, False
     for name in names:
         if name != _STORE and not _WATCH.fullmatch(name):
@@ -246,11 +246,11 @@ def _any(watch: _Watch, names: str) -> bool:
 
 
 # -- manifests ---------------------------------------------------------------
-# The pages of a sitemap, also gzipped, and those of the sitemaps that an index names. Nothing is
-# fetched: the sitemaps of an index are files beside it under the last names of their URLs.
+# The pages of a sitemap, also gzipped, and of the sitemaps that an index names. No request is made:
+# the sitemaps of an index are files beside it, with the last segments of their URLs as names.
 
 _MAX_SITEMAPS: Final = 1_000
-#: A file beside the index: no folder, nothing hidden, no way up.
+#: A file beside the index: no folder, no hidden file, no parent folder.
 _PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*")
 
 
@@ -312,7 +312,7 @@ def _trouble(sitemap: Sitemap, where: str) -> Iterator[Entry]:
 
 # -- merging -----------------------------------------------------------------
 # Invariant: the new list begins with the bytes of the old one, and reading it gives every site
-# that was added. Consequence: adding the same sites again adds nothing.
+# that was added. Consequence: adding the same sites again does not change the list.
 
 _NAME_COLUMNS = ("name", "title", "note", "comment")
 #: Header of a new table.
@@ -327,7 +327,7 @@ class MergedSiteList:
     Attributes:
         data: the whole new list.
         sites: all that the entries name, each once, in their order.
-        added: those of them that it had not.
+        added: the sites that were new to it.
         skipped: entries that give no site.
     """
 
@@ -364,7 +364,7 @@ def _had(old: bytes, name: str) -> set[str]:
         raise UnreadableList("XML, which gets no lines", _INTO)
     found = read_sites(old, name)
     for problem in found.problems:
-        # Quote the beginning of a line that is no site; quote nothing of a file that is no list.
+        # Quote the beginning of a line that is not a site, but not of a file that is not a list.
         if not problem.text or (_is_table(name) and csv_header(old) is None):
             raise UnreadableList(problem.message, _INTO)
     urls = (url for seed in found.seeds for url in (seed.url, seed.fallback_url))
@@ -493,12 +493,12 @@ def recognised(head: bytes) -> ListFormat:
 
 # -- urlwatch ----------------------------------------------------------------
 # Tags are ignored: the YAML gives only texts, lists and mappings. References (``*name``) and deep
-# nesting are refused before anything is built: a few can stand for any number of texts.
+# nesting are refused before objects are made: a few can expand to any number of texts.
 
 #: Jobs are written by hand.
 URLWATCH_MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 32
-#: Keys whose loss needs no notice: identity, and the form of the request.
+#: Keys that are dropped silently: identity, and the form of the request.
 _PLAIN: Final = frozenset(
     "url navigate name kind note enabled timeout max_tries ignore_cached ignore_connection_errors "
     "ignore_timeout_errors ignore_too_many_redirects ignore_http_error_codes".split()

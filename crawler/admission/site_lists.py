@@ -1,6 +1,6 @@
 """Site lists: from a file or the command line to seeds.
 
-Text, CSV, OPML and sitemaps are distinguished by their content. An entry that is no seed
+Text, CSV, OPML and sitemaps are distinguished by their content. An invalid entry
 becomes a :class:`ListProblem` and the others stay: one bad line must not cost a list.
 """
 
@@ -26,10 +26,10 @@ _URL_COLUMNS = ("url", "site", "host", "link")
 _DELIMITERS = "\t;,"
 #: ``example.org:8443/path`` has a port and no scheme.
 _SCHEME = re.compile(r"([A-Za-z][\w+.-]*):(?!\d+(?:[/?#]|$))")
-#: A WHATWG parser would skip slashes in search of a host: "/etc/hosts" is no site.
+#: A WHATWG parser would skip slashes in search of a host: "/etc/hosts" is not a site.
 _ABSOLUTE = re.compile(r"https?://[^/\\]", re.IGNORECASE)
 #: Narrower than the WHATWG's hosts, which may hold commas and quotes: here they are typos.
-#: Labels may begin or end with a hyphen, as some that are in use do; a rule of hyphens is no name.
+#: Labels may begin or end with a hyphen, as some in use do; a row of hyphens is not a name.
 _HOST = re.compile(r"\[[0-9a-f:]+\]|(?>(?:(?!-+(?:\.|$))[0-9a-z_-]++(?:\.|$))+)")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 UNDECODED = re.compile("[\ud800-\udfff]")
@@ -73,7 +73,7 @@ def url_column(columns: Sequence[str]) -> int:
 
 
 def read_sites(data: bytes, name: str) -> SiteList:
-    """Return the seeds of a list: text, CSV with a header, OPML or a sitemap (as index, too).
+    """Return the seeds of a list: text, CSV with a header, OPML, a sitemap or an index of sitemaps.
 
     A ``name`` that ends with ``.csv`` or ``.tsv`` demands a header. Never raises for any data.
     """
@@ -84,7 +84,7 @@ def read_sites(data: bytes, name: str) -> SiteList:
         return _refused("not a site list: binary data (a text must be in UTF-8)")
     if data.lstrip().startswith(b"<"):
         return _collect(XmlReader().read(data))
-    # A longer line is no URL; what is left of it is refused by itself.
+    # A longer line is not a URL; the rest of it is refused by itself.
     data = b"".join(line[:LINE_BYTES] + b"\n" for line in data.splitlines())
     # Bytes that are not UTF-8 stay recognisable, so that only their own line is lost.
     text = data.decode("utf-8", "surrogateescape")
@@ -238,7 +238,7 @@ def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Ent
     )
     rows = csv.reader(lines[start:], delimiter=delimiter, strict=True)
     while True:
-        # A row may stand on several lines; it is named by its first.
+        # A row may have several lines; the first one names it.
         first = start + rows.line_num
         try:
             row = next(rows, None)
@@ -272,7 +272,7 @@ class XmlReader:
         self._parser.EndElementHandler = self._end
 
     def read(self, data: bytes) -> list[_Entry | ListProblem]:
-        """Return the sites up to the first error, which comes last as a problem."""
+        """Return the sites up to the first error, which is the last problem."""
         try:
             self._parser.Parse(data, True)
         except expat.ExpatError as error:

@@ -2,7 +2,7 @@
 
 One URL never proves a trap; many of one shape do. A sign therefore names the *shape* that a URL
 has in common with its kin, and the number of URLs of that shape that are crawled on a host. A
-shape leaves out the part that a trap varies, hence a trap has few of them. URLs are
+shape leaves out the part that a trap varies, so a trap has few shapes. URLs are
 counted and not refused outright, because a calendar and a forum that hands out session ids
 have content too.
 """
@@ -32,7 +32,7 @@ Proof = Literal["dated", "combined"]
 class TrapLimits:
     """Bounds of endless depth, and of the URLs of one shape that are crawled on one host.
 
-    ``max_url_length`` is in characters; a sequence of segments that stands ``max_repeats``
+    ``max_url_length`` is in characters; a sequence of segments that occurs ``max_repeats``
     times in a row, or a segment that occurs more often than that, is endless depth. URLs of
     one path with more than ``max_parameters`` share a shape; from ``min_combined`` values that
     recur a URL is one of many combinations (:class:`Combinations`). The other numbers are URLs
@@ -51,7 +51,7 @@ class TrapLimits:
 
 @dataclass(frozen=True, slots=True)
 class TrapSign:
-    """A URL's bounded shape: its first ``cap`` URLs on a host are crawled, 0 for none."""
+    """A URL's bounded shape: the first ``cap`` URLs of it on a host are crawled."""
 
     kind: TrapKind
     shape: str
@@ -72,8 +72,8 @@ def classify(
 ) -> TrapSign | None:
     """Return the sign that an http or https URL bears, None for an ordinary one.
 
-    A calendar has no end in two directions: what lies before ``today`` (asked for a calendar only)
-    has a shape of its own, so that years without an event leave room for those to come.
+    A calendar is endless in two directions: the days before ``today`` (only called for a calendar)
+    have a separate shape, so that past years without an event leave room for future ones.
 
     ``url`` is resolved; the shape starts with its path. A session id beside a calendar or
     another query takes the shape and the cap of these, so that both together are bounded.
@@ -91,13 +91,13 @@ def classify(
     return TrapSign("session", f"{shape} ({session})", cap)
 
 
-#: Scripts make pages of their parameters: only their names stand in a pattern.
+#: Scripts make pages of their parameters: a pattern has only the names.
 _SCRIPT = re.compile(r".+\.(?:php\d?|phtml|aspx?|jspx?|cgi|pl|py|do|action|cfm|dll)", re.IGNORECASE)
 _SHAPE = re.compile(r"(?P<path>.*?)(?P<rest>(?:\?| \().*)?", re.DOTALL)
 
 
 def pattern_of(sign: TrapSign) -> str | None:
-    """Return the pattern of a URL with this sign; None where no URL of it is crawled.
+    """Return the pattern of a URL with this sign; None if no URL of it is crawled.
 
     Coarser than the shape, so that ``/article/17?print`` and ``/article/18?print`` share one:
     segments with digits are alike, and so are the last ones of a directory. Those of calendars end
@@ -146,7 +146,7 @@ def _repeats(segments: Sequence[str], times: int) -> bool:
 
 
 def _in_a_row(segments: Sequence[str], length: int, times: int) -> bool:
-    """Return whether some sequence of ``length`` segments stands ``times`` times in a row."""
+    """Return whether a sequence of ``length`` segments occurs ``times`` times in a row."""
     equal, words = 0, False
     for one, next_one in zip(segments, segments[length:], strict=False):
         equal, words = (equal + 1, words or not one.isdecimal()) if one == next_one else (0, False)
@@ -161,7 +161,7 @@ _ASP_SEGMENT = re.compile(r"/\((?:[A-Z]\([^()/]+\))+\)(?=/|$)")
 
 
 def _without_session(path: str, parameters: _Parameters) -> tuple[str, _Parameters, str]:
-    """Return the URL without its session id, and the id's name, empty if it has none."""
+    """Return the URL without its session id, and the id's name or ""."""
     names = [name for name, value in parameters if is_session(name, value)]
     if names:
         parameters = [p for p in parameters if not is_session(*p)]
@@ -197,7 +197,7 @@ _PART_NAME = _name("month", "day", "week", short="m|mo|mon|mm|d|dd|w|wk")
 
 
 def _dates_beside_words(parameters: _Parameters) -> Collection[str] | None:
-    """Return the parameters that tell a date or a part of it; None if others are not words."""
+    """Return the parameters with a date or a part of one; None if others are not words."""
     signs = (_is_whole_date, _is_year, _is_part)
     dates = {name for name, value in parameters if any(sign(name, value) for sign in signs)}
     are_words = all(name in dates or _WORD.fullmatch(value) for name, value in parameters)
@@ -210,7 +210,7 @@ def _calendar(
     """Return a sign where only a date distinguishes the URL from its kin.
 
     A date in the path ends it: the rest of ``/2026/11/21/title`` is an article. Beside
-    a date in the query stand at most words, such as the choice of a view.
+    a date, a query has at most words, such as the choice of a view.
     """
     dated_path = _PATH_DATE.search(path)
     if not dated_path and not (parameters and _is_date(parameters)):
@@ -232,7 +232,7 @@ def _is_past(when: tuple[int, ...], today: date) -> bool:
 
 
 def _when(path: str, parameters: _Parameters) -> tuple[int, ...]:
-    """Return year, month and day of a calendar's page, as far as its URL has them."""
+    """Return the year, month and day in the URL of a calendar's page, None for missing ones."""
     if path:
         return tuple(int(number) for number in re.findall(r"\d+", path))
     for name, value in parameters:
@@ -275,7 +275,7 @@ def _is_part(name: str, value: str) -> bool:
 def _query(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
     """Return a sign for any query: the set of its names, with the numbers in them left out.
 
-    Many parameters have too many sets: those of one path are one shape.
+    Many parameters have too many subsets: all sets of one path are one shape.
     """
     if not parameters:
         return None
@@ -291,13 +291,13 @@ def _shape(path: str, names: Collection[str]) -> str:
 
 
 # -- combinations ------------------------------------------------------------
-# ``/shop/red/large`` and ``/shop?colour=red&size=large`` are made of values each of which stands
-# in other URLs, too; their number is the product of the values, and unbounded where any value can
-# be added to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` have a value of their own. A
+# ``/shop/red/large`` and ``/shop?colour=red&size=large`` are combinations of values that also occur
+# in other URLs; their number is the product of the values, and unbounded if any value can be added
+# to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` have a value that occurs only there. A
 # value *recurs* if it was seen beside two different rests: for a pair in a query the rest is the
 # URL without it, for a segment of a path the part before it. A rest has no versions and no
-# languages: what stands under one stands under others, too, and under none where that is the
-# default; each is a page of its own (``/docs/2.1/intro/graphs``, ``/docs/latest/intro/graphs`` and
+# languages: the same names occur under each of them, and without one for the default; each is a
+# separate page (``/docs/2.1/intro/graphs``, ``/docs/latest/intro/graphs`` and
 # ``/docs/intro/graphs``). Nothing in the path of a file is a value
 # (``/docs/draft-7/intro/graphs.html``), as not all versions can be known by their names. Of what
 # combines the content decides the worth (:mod:`crawler.admission.copies`).
@@ -306,7 +306,7 @@ def _shape(path: str, names: Collection[str]) -> str:
 _VALUES: Final = 65_536
 #: Stands in place of a rest's hash for a value that was seen beside two.
 _RECURS: Final = 0
-#: Pairs in a query up to which their names stand in the pattern.
+#: Most pairs of a query with their names in the pattern.
 _NAMED: Final = 2
 
 #: Segments that name a version or a language (ISO 639-1) of what is below, and names of files.
@@ -352,7 +352,7 @@ def _parts(url: str) -> UrlParts:
 
 
 def _values(site: str, segments: Sequence[str]) -> tuple[_Value, ...]:
-    """Return the values in a path; files are none: their folder may stand under several others."""
+    """Return the values in a path, without files: their folder may be under several others."""
     if segments and _FILE.search(segments[-1]):
         return ()
     plain: list[str] = []
@@ -367,7 +367,7 @@ def _values(site: str, segments: Sequence[str]) -> tuple[_Value, ...]:
 class Combinations:
     """The combinations among the URLs of one run; memory is bounded.
 
-    ``least`` values must recur in one URL, 0: none is a combination. A forgotten value
+    ``least`` values must recur in one URL; 0 switches the rule off. A forgotten value
     looks new, hence a combination like an ordinary URL.
     """
 
@@ -388,7 +388,7 @@ class Combinations:
     def _run(self, parts: UrlParts) -> int | None:
         """Count the recurring segments at the end of the path of a combination; None of others.
 
-        It is one if enough values of a URL recur, and all those of its query.
+        It is one if enough values of the URL recur, and all values of its query.
         """
         for value, _ in parts.pairs:
             if self._rests.get(value) != _RECURS:
@@ -407,7 +407,7 @@ class Combinations:
     def pattern(self, parts: UrlParts | None) -> str | None:
         """Return the pattern of a combination: the path without recurring parts; else None.
 
-        None, too, where only a query of few parameters recurs: their names tell more.
+        Also None if only a query of few parameters recurs: their names are more precise.
         """
         run = None if parts is None else self._run(parts)
         if parts is None or run is None:

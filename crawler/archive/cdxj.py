@@ -1,8 +1,8 @@
 """The CDXJ index of an archive and its WACZ package.
 
 A line is ``KEY TIMESTAMP {JSON}`` with the fields that pywb and ReplayWeb.page read. It lists
-responses and revisits except those of a 304: a reader takes the line nearest to a time, and would
-show an empty answer.
+responses and revisits except for 304s: a reader takes the line nearest to a time, and would show
+an empty answer.
 """
 
 import json
@@ -49,7 +49,7 @@ _QUERY_SESSIONS: Final = tuple(
 
 
 def surt(url: str) -> str:
-    """Return the key of an http or https URL; an unreadable URL is its own key."""
+    """Return the key of an http or https URL; the key of an unreadable URL is the URL."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").strip("."), parts.port

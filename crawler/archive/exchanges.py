@@ -1,6 +1,6 @@
 """Groups the records of an archive into exchanges: response, request and metadata.
 
-Records of one exchange name one another (WARC-Concurrent-To) and stand close together. Records
+Records of one exchange name one another (WARC-Concurrent-To) and are close together. Records
 that are not part of an HTTP exchange are counted by kind.
 """
 
@@ -33,7 +33,7 @@ from freshet.storage.records import StoredSeed
 #: So many exchanges may be interleaved in a file.
 _OPEN_EXCHANGES = 64
 _OK = 200
-#: Outcomes that only an answer can have: without it they say nothing.
+#: Outcomes that need an answer: without one they mean nothing.
 _ANSWERED = frozenset({"fetched", "not_modified", "redirected", "gone"})
 #: A resource is a file that somebody put under a URL, without a message of HTTP around it.
 _OF_EXCHANGES = frozenset({"request", "response", "resource", "revisit", "metadata"})
@@ -49,7 +49,7 @@ def key(*words: object) -> int:
 class IndexEntry(NamedTuple):
     """One exchange as it is indexed; its fields are the columns.
 
-    It stands where its answer does, or else its metadata. ``refers_…`` are keys of the record and
+    Its position is its answer's, else its metadata's. ``refers_…`` are keys of the record and
     the URL that a revisit names, and the time; ``original_…`` tell another record that holds the
     body.
     """
@@ -186,7 +186,7 @@ class ExchangeGatherer:
         return _referring(entry, fields) if how == "same" else entry
 
     def _other(self, kind: str, record: ScannedRecord) -> Iterator[Damage]:
-        """Count a record that is no part of an exchange; yield one whose type is no word."""
+        """Count a record outside of exchanges; yield one with an invalid type."""
         if kind and not (kind.isascii() and kind.isalnum()):
             yield Damage(self._file, record.place.offset, "the WARC-Type is no word")
         else:
@@ -229,12 +229,12 @@ def _unlike_http(kind: str, url: str) -> str:
 
 
 def _why_skipped(group: _Group) -> str | None:
-    """Return why the records of a group are no exchange; None if they are one."""
+    """Return why the records of a group are not an exchange; None if they are one."""
     if group.answer is None:
         return _unanswered(group)
     if group.method in {None, "GET"} or (group.facts and group.facts[0].accept is not None):
         return None
-    # Who posts is answered for a form, not for a URL; our own requests are kept.
+    # The answer to a POST belongs to a form, not to a URL; our own requests are kept.
     return f"answer to {group.method}"
 
 
@@ -266,7 +266,7 @@ def _joined(group: _Group) -> IndexEntry | None:
 
 
 def _unanswered(group: _Group) -> str | None:
-    """Return why records without an answer are no exchange; None if they say how it ended."""
+    """Return why records without an answer are not an exchange; None if they record its end."""
     if group.facts is None:
         return "request without an answer"
     facts = group.facts[0]
@@ -309,7 +309,7 @@ _SEEDS: Final = TypeAdapter(tuple[StoredSeed, ...])
 
 
 def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[ArchivedRun]:
-    """Return the runs in the order of their start; foreign archives have none.
+    """Return the runs in the order of their start; foreign archives do not record runs.
 
     ``descriptions`` are the fields of the files' warcinfo records. If a run wrote several files,
     the last one's seeds hold.

@@ -19,7 +19,7 @@ from freshet.storage.errors import trouble
 
 #: Ours, so that no other database is overwritten: "FrIx".
 APPLICATION: Final = 0x46724978
-#: Counted up with every change of the tables; an index of another version is made anew.
+#: Incremented with each change of the tables; an index of another version is built again.
 VERSION: Final = 8
 
 #: An exchange has its number, the columns of its entry, and the number of its original.
@@ -42,7 +42,7 @@ CREATE TABLE listed (
 """
 
 _INSERT: Final = f"INSERT INTO exchange VALUES (NULL{', ?' * len(_COLUMNS)}, NULL)"
-#: Rows go in without an index. It is made when all are there, so it also says that they are.
+#: Rows are inserted without an index. It is created last, so it also marks completeness.
 _IN_TIME: Final = "CREATE INDEX exchange_in_time ON exchange (ended_at, source, offset, nth)"
 _PROBES: Final = "CREATE INDEX probe ON exchange (url, ended_at) WHERE accept = 'probe'"
 _IS_FINISHED: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'exchange_in_time'"
@@ -55,7 +55,7 @@ _LOOKUPS: Final = {
 _FITS = """ifnull(o.digest = r.digest
     OR substr(o.digest, 1, instr(o.digest, ':')) <> substr(r.digest, 1, instr(r.digest, ':')), 1)"""
 #: The record that a revisit names, the capture of its URL and time, or any of the same payload;
-#: never one whose digest of the same kind is another.
+#: never one with a different digest of the same kind.
 _RESOLVE: Final = f"""
 UPDATE exchange AS r SET original = coalesce(
     (SELECT o.id FROM exchange o
@@ -78,8 +78,8 @@ FROM exchange WHERE kind = 'same' AND original IS NULL ORDER BY id
 _SELECT: Final = f"""
 SELECT {", ".join(f"r.{name}" for name in _COLUMNS)}, o.source, o.offset, o.nth
 FROM exchange r LEFT JOIN exchange o ON o.id = r.original WHERE """
-#: A page of the order; a revisit without its original is none that can be read.
-#: What Freshet archived for pages to be shown tells nothing of pages.
+#: A page of the order; a revisit without its original cannot be read. Requisites that Freshet
+#: archived for display are not pages.
 _READ: Final = f"""{_SELECT} r.kind <> 'info' AND (r.kind <> 'same' OR o.id IS NOT NULL)
 AND r.accept IS NOT 'requisite'
 AND (r.ended_at, r.source, r.offset, r.nth) > (?, ?, ?, ?)
@@ -109,7 +109,7 @@ Progress = Callable[[str], None]
 
 @contextmanager
 def transaction(database: sqlite3.Connection) -> Iterator[None]:
-    """Commit the block's changes together, or none of them."""
+    """Commit the block's changes together, or roll all of them back."""
     database.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -185,12 +185,12 @@ class ArchiveIndex:
 
     def next_probe(self, at_origin: str, after: float) -> IndexEntry | None:
         """Return the first soft-404 probe that a host (``http://HOST``) was sent after a time."""
-        # What comes behind all that begin with a slash.
+        # The key after all that begin with a slash.
         rows = self._rows(_NEXT_PROBE, (f"{at_origin}/", f"{at_origin}0", after))
         return IndexEntry(*rows[0]) if rows else None
 
     def build(self, inputs: Sequence[ArchiveFile], progress: Progress | None = None) -> None:
-        """Index these archives, and drop what the index knows of others.
+        """Index these archives, and drop the rows of others.
 
         Raises:
             CrawlError: a list of captures cannot be read, the index cannot be written, or no
@@ -280,7 +280,7 @@ class ArchiveIndex:
             self._db.execute(f"DROP INDEX IF EXISTS {index}")
 
     def _read(self, number: int, file: ArchiveFile, *, is_listed: bool) -> None:
-        """Read one file; in one transaction, so that the index holds all of it or nothing."""
+        """Read one file in one transaction, so that the index holds all of it or none."""
         gathering = ExchangeGatherer(number, file.name)
         try:
             with closing(file.open()) as source:
@@ -357,7 +357,7 @@ class ArchiveIndex:
         return CrawlError(f"{self._path}: {why}; free some space, or name another store with --db")
 
     def _nothing(self, inputs: Sequence[ArchiveFile]) -> str:
-        """Say in one line why nothing can be read."""
+        """Return the reason why the archives cannot be read, in one line."""
         first = next(self.damages(), None)
         if first is not None:
             return f"{first} (no exchange in {len(inputs)} archives); name others"

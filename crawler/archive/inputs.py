@@ -24,7 +24,7 @@ _UNFINISHED = ".open"
 _ZIP = b"PK\x03\x04"
 _CDX_LINE = re.compile(rb"\S+ \d{4,14} \{|!meta |\{\"")
 _ARC_OR_CDX = re.compile(rb"filedesc:| CDX |\S+ \d{14} \S+ \S+/\S+ \d{3} ")
-#: So much of a file decides what it is.
+#: Bytes of a file that decide its format.
 _HEAD_BYTES = 4096
 #: What a local file header of a ZIP has before its name.
 _LOCAL_HEADER_BYTES = 30
@@ -55,7 +55,7 @@ class ArchiveFile:
 
 
 def inputs_of(paths: Iterable[Path]) -> list[ArchiveFile]:
-    """Return the archives at these paths in the given order; those of a folder by name.
+    """Return the archives at these paths in the given order; in a folder, by name.
 
     A file that is reached twice counts once.
 

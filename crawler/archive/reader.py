@@ -52,7 +52,7 @@ from freshet.storage.records import FetchResult
 MAX_BODY_BYTES = 50 * 1024 * 1024
 
 _OPEN_FILES = 64
-#: To go so far is faster than to begin anew.
+#: Reading on up to this distance is faster than a new start.
 _NEAR_BYTES = 64 * 1024
 _OK, _NOT_MODIFIED = 200, 304
 #: Room for the head of the message in a record, and for chunked framing.
@@ -75,9 +75,9 @@ class _StoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class _AnswerContent:
-    """The content of an answer, which may stand in the record of an earlier one.
+    """The content of an answer, which may be in the record of an earlier one.
 
-    ``truncated`` is what that record says of its end; ``is_cut``: its block continues.
+    ``truncated`` is that record's WARC-Truncated; ``is_cut``: its block continues.
     """
 
     status: int | None
@@ -198,7 +198,7 @@ class ExchangeReader:
 
 
 class _OpenFile:
-    """A file whose records are read by their places; those close behind one another in sequence."""
+    """A file with records that are read by position; close ones are read in sequence."""
 
     def __init__(self, file: ArchiveFile) -> None:
         self._source = file.open()
@@ -258,9 +258,9 @@ def _message(block: bytes, most: int) -> tuple[RawHeaders, bytes]:
 
 
 # -- results -----------------------------------------------------------------
-# Freshet's own archives say how each exchange ended. A foreign exchange is judged by its
+# Freshet's archives record how each exchange ended. A foreign exchange is judged by its
 # content and the limits of a fetch, so that a replay decides as a crawl would have decided.
-#: Headers that an archive renames because the body is kept in another form than they say.
+#: Prefix of headers that an archive renames because the stored body has another form.
 _RENAMED = b"x-archive-orig-"
 _ROBOTS_PATH = "/robots.txt"
 _ACCEPTS: dict[str, Accept] = {each: each for each in get_args(Accept)}
@@ -373,7 +373,7 @@ def _body(
     names = b"content-encoding", b"transfer-encoding"
     intake = Intake(", ".join(all_values(exchange.headers, name) for name in names), rules)
     intake.take_whole(exchange.wire_body)
-    # Whoever undid the coding kept the length of the body as it came.
+    # The program that undid the coding kept the length of the received body.
     if not is_known and "not_encoded" not in intake.repairs:
         _check_whole(exchange, 0 if intake.is_proven_whole() else announced)
     return intake.result()

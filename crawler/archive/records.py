@@ -17,7 +17,7 @@ from freshet.crawler.fetch.responses import RawHeaders, with_octets
 
 # -- captures ----------------------------------------------------------------
 #: The form of an exchange in an archive: with the answer itself, as the revisit of a 304 or of a
-#: payload that was archived before, or without an answer, only with metadata that says why. The
+#: payload that was archived before, or without an answer, with metadata that has the reason. The
 #: last one is the description of a file (``warcinfo``).
 CaptureKind = Literal["response", "not_modified", "same", "bare", "info"]
 
@@ -52,7 +52,7 @@ class RecordPlace(NamedTuple):
 class ExchangeMetadata:
     """An exchange's metadata record.
 
-    ``duration_s`` is ``fetchTimeMs`` in seconds, which Heritrix writes, too. The other fields are
+    ``duration_s`` is ``fetchTimeMs`` in seconds, as Heritrix writes it. The other fields are
     Freshet's: a record without an ``outcome`` is foreign. ``is_unasked``: no request was sent.
     """
 
@@ -70,10 +70,10 @@ class ExchangeMetadata:
 class ArchivedExchange:
     """One exchange, read back from ``file``.
 
-    ``status``, ``headers`` and ``wire_body`` are those of the answer: the body with its content
+    ``status``, ``headers`` and ``wire_body`` are the answer's: the body with its content
     coding, without chunked framing; a revisit of kind ``same`` has the original's. ``is_cut``: the
-    body was longer than the reader allows. ``truncated`` is WARC-Truncated. ``rendered`` is what a
-    browser made of the body.
+    body was longer than the reader allows. ``truncated`` is WARC-Truncated. ``rendered`` is the
+    document that a browser made of the body.
     """
 
     file: str
@@ -95,10 +95,10 @@ class ArchivedExchange:
 #: As much as the head of a record, or of a message in it, may take.
 MAX_HEAD_BYTES = 64 * 1024
 
-#: A fetch that is said to have taken longer than a week is not believed.
+#: Longer durations, above a week, are ignored as wrong.
 _LONGEST_MS = 7 * 86_400_000.0
 _STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)([^\n]*)", re.IGNORECASE)
-#: So many heads before that of the response are passed over.
+#: Most heads that are skipped before the response's.
 _MOST_PRELIMINARY = 64
 #: What a proxy answers before it hands the connection over.
 _TUNNEL = b"connection established"
@@ -108,10 +108,10 @@ _LINE_END = re.compile(rb"\r?\n")
 
 
 def split_message(block: bytes) -> tuple[bytes, memoryview]:
-    """Return the head of an HTTP message, and what follows it.
+    """Return the head of an HTTP message, and the rest.
 
-    Heads before that of the response are passed over: of interim responses (1xx), of a proxy that
-    opened a tunnel, and such as were written twice. A head that does not end has no body.
+    Heads before the response's are skipped: of interim responses (1xx), of a proxy that opened a
+    tunnel, and heads that were written twice. A head that does not end has no body.
     """
     text = block[: 2 * MAX_HEAD_BYTES]
     at = len(text) - len(text.lstrip(b"\r\n"))
@@ -127,7 +127,7 @@ def split_message(block: bytes) -> tuple[bytes, memoryview]:
 
 
 def _is_preliminary(head: bytes, behind: bytes) -> bool:
-    """Return whether the head of the response comes behind this one."""
+    """Return whether the head of the response follows this one."""
     said = _STATUS_LINE.match(head)
     if said is None or _STATUS_LINE.match(behind) is None:
         return False
@@ -228,7 +228,7 @@ def target_url(text: str | None) -> str:
 
 
 def bracketless(text: str | None) -> str:
-    """Return a URI of a record, which may stand in angle brackets."""
+    """Return a URI of a record, which may be in angle brackets."""
     uri = (text or "").strip()
     return uri[1:-1].strip() if uri.startswith("<") and uri.endswith(">") else uri
 

@@ -1,11 +1,11 @@
 """Requisites of archived pages (style sheets, images, fonts, scripts), fetched after them.
 
-A requisite is a due URL that is no page: it goes the same way through host queues, robots.txt, the
-address guard and the fetcher, and leaves nothing in the store but its host.
+A requisite is a due URL that is not a page. It takes the same way through host queues, robots.txt,
+the address guard and the fetcher; the store keeps only its host.
 
-*Invariant.* Of a page at most so many requisites and bytes are fetched, and of all pages a bounded
-number waits. Consequence: pages that need each other's style sheets without end cost what others
-do. What is archived of late is not asked for again.
+*Invariant.* The requisites and bytes for one page are bounded, and so is the number that waits for
+all pages. Consequence: pages that need each other's style sheets without end cost no more than
+others. Requisites that were archived recently are not requested again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TROUBLE: Final = frozenset({"throttled", "down", "failed"})
 
 @dataclass(slots=True, eq=False)
 class _Room:
-    """Room for what is still to be fetched for one page, of the origin ``home``."""
+    """Room for the remaining requisites of one page of the origin ``home``."""
 
     home: str
     requests: int
@@ -54,7 +54,7 @@ class _Room:
 class Requisite(RequisiteUrl):
     """A file that an archived page needs; ``depth`` counts style sheets.
 
-    *Invariant.* No other origin than the page's chooses what is asked for with secrets of ours.
+    *Invariant.* Only the page's origin chooses URLs that are requested with our secrets.
     """
 
     _: KW_ONLY
@@ -75,7 +75,7 @@ class RequisiteStore(Protocol):
     """The store, as the agenda of requisites asks for it."""
 
     async def refused(self, urls: Collection[str], /) -> Collection[str]:
-        """Return those of some URLs that the user refuses."""
+        """Return the URLs that the user's rules refuse."""
 
     async def hosts_of(self, origins: Collection[str], /) -> Sequence[Host]:
         """Return the hosts of origins."""
@@ -83,10 +83,10 @@ class RequisiteStore(Protocol):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Requisites:
-    """An agenda of requisites around that of the pages, which it takes turns with.
+    """A queue of requisites around the queue of pages; both take turns.
 
-    Of the requests at most ``share`` go to requisites as long as there are pages to be asked, and
-    with ``lasting`` always. A page may have ``per_page`` of them. What was asked for within
+    Requisites get at most ``share`` of the requests while pages are due, and always with
+    ``lasting``. A page may have ``per_page`` of them. What was asked for within
     ``age_s`` is not needed, nor what ``is_never``; the last time is remembered here and in the
     archive. While ``alone`` no page is chosen.
 
@@ -125,16 +125,16 @@ class Requisites:
         """Return whether some wait, are under way, or were just found."""
         return bool(self.left or self._found)
 
-    # -- what is needed ----------------------------------------------------------
+    # -- needs -------------------------------------------------------------------
 
     def need(self, urls: Sequence[str], of: str) -> None:
-        """Note what a page of some URL needs that was archived."""
+        """Add the requisites of an archived page."""
         if urls:
             room = _Room(str(origin(of)), self.per_page)
             self._found.append(_Found(room, urls, 0, 0, is_foreign=False))
 
     async def took(self, due: Requisite, result: FetchResult) -> None:
-        """Note the end of a request: what a style sheet needs in turn, or another try."""
+        """Record the end of a request: the needs of a style sheet, or another try."""
         due.room.left_bytes -= len(result.wire_body)
         self.counts["bytes"] += len(result.wire_body)
         outcome = str(result.outcome)
@@ -156,7 +156,7 @@ class Requisites:
         self.left -= 1
 
     async def _read_style(self, due: Requisite, result: FetchResult) -> None:
-        """Note what a style sheet needs in turn."""
+        """Add the requisites of a style sheet."""
         label = result.header("Content-Type") or ""
         if media_type(label) == _CSS and due.depth < _MOST_DEPTH:
             work = partial(_needed_by, result.body, label, due.url)
@@ -179,7 +179,7 @@ class Requisites:
         self.asked -= 1
 
     async def _place(self, now: float) -> Sequence[Host]:
-        """Queue what was found; return the hosts that are new."""
+        """Queue the requisites that were found; return new hosts."""
         wanted = self._wanted(now)
         known = await self.archive.asked(wanted) if wanted else {}
         for url, (at, _) in known.items():
@@ -195,7 +195,7 @@ class Requisites:
             room.requests -= 1
             self._asked_at[url] = now
             due = self._due(url, place, wanted[url], now)
-            # A style sheet is read again for what it needs.
+            # A style sheet is read again for its requisites.
             if url in known and ".css" not in url:
                 due = replace(due, validators=known[url][1])
             self._put(due)
@@ -211,7 +211,7 @@ class Requisites:
         )  # fmt: skip
 
     def _wanted(self, now: float) -> dict[str, _Found]:
-        """Take what was found; return what was not asked for lately."""
+        """Take the requisites that were found; return those not requested recently."""
         found, self._found = self._found, []
         wanted: dict[str, _Found] = {}
         for each in found:
@@ -220,7 +220,7 @@ class Requisites:
         return wanted
 
     async def _places(self, urls: Sequence[str]) -> Mapping[str, str]:
-        """Return those of these URLs that the user does not refuse, each with its origin."""
+        """Return the URLs that the user's rules allow, each with its origin."""
         names = {url: canonical(url) for url in urls}
         refused = await self.store.refused(names.values()) if urls else ()
         allowed = [url for url in urls if names[url] not in refused and not self.is_never(url)]
@@ -274,7 +274,7 @@ class Requisites:
         return None
 
     def _take(self, host_id: int) -> Requisite | None:
-        """Take the first requisite of a host whose page has room for it."""
+        """Take the first requisite of a host with room in the budget of its page."""
         queue = self._queues[host_id]
         found = None
         while queue and found is None:
@@ -304,7 +304,7 @@ class Requisites:
         return host_id in self._queues or self.agenda.waiting(host_id)
 
     def done(self, acknowledged: Acknowledged) -> None:
-        """Let the agenda of the pages learn from an entry."""
+        """Pass an entry to the queue of pages."""
         self.agenda.done(acknowledged)
 
     @property
@@ -329,7 +329,7 @@ class Requisites:
         return self.agenda.wakes_at()
 
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
-        """Load pages, and queue what was found."""
+        """Load pages, and queue the requisites that were found."""
         hosts, host_ids = await self.agenda.replenish(now)
         new = await self._place(now) if self._found else ()
         supplied, self._supplied = self._supplied, set()

@@ -1,8 +1,8 @@
-"""Reads all records of a file in one pass, past what is damaged.
+"""Reads all records of a file in one pass, past damaged parts.
 
-A damage costs the record that it is in: the reading goes on with the next record that can be found,
-and one :class:`Damage` says where and why. A record is yielded when what follows it shows that it
-is whole.
+A damage costs its record: reading continues with the next record that can be found, and one
+:class:`Damage` gives the place and the reason. A record is yielded when the bytes after it show
+that it is whole.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _BLANK = (b"\r\n\r\n", b"\n\n", b"\n\r\n")
 _MAX_DAMAGES = 100
 #: Most heads of records are shorter.
 _MOST_HEADS_BYTES = 2048
-#: So much of a block is read at once, and kept of it.
+#: Bytes of a block that are read at once, and kept.
 _SCAN_BYTES = 2 * MAX_HEAD_BYTES
-#: Up to so many bytes, a chunked payload whose digest is wrong is tried without its framing:
-#: the standard wants the digest of that, most tools take what came.
+#: Up to this size, a chunked payload with a wrong digest is tried without its framing: the
+#: standard wants the digest of that, most tools take the bytes as received.
 _MAX_UNCHUNKED_BYTES = 16 * 1024 * 1024
 
 
 # -- records -----------------------------------------------------------------
 class _BadRecord(ValueError):
-    """An unusable record; the message says why."""
+    """An unusable record; the message gives the reason."""
 
 
 class OpenRecord:
-    """A record as it is read; ``length`` is that of its block."""
+    """A record while it is read; ``length`` is the length of its block."""
 
     def __init__(
         self, place: RecordPlace, fields: Mapping[str, str], length: int, text: Text
@@ -65,13 +65,13 @@ class OpenRecord:
     def read(self, size: int) -> bytes:
         """Read up to ``size`` bytes of the block; fewer at its end."""
         size = min(size, self._left)
-        # A block never goes on over the member of the next record, whatever its length says.
+        # A block never extends into the member of the next record, even if its length is larger.
         piece = self._text.take(self._text.member_ahead(size)) if size else b""
         self._left -= len(piece)
         return piece
 
     def problem(self) -> str | None:
-        """Read the block to its end; return what is wrong with its end, None if it is whole."""
+        """Read the block to its end; return the fault at its end, None if it is whole."""
         while self.read(_SCAN_BYTES):
             pass
         if self._left:
@@ -169,7 +169,7 @@ def _begun(text: Text, place: RecordPlace) -> OpenRecord:
 class ScannedRecord:
     """A record that was read to its end.
 
-    ``fields`` are those of its head, names in lower case; ``start`` is the beginning of its block.
+    ``fields`` are the head's fields, names in lower case; ``start`` is the beginning of its block.
     ``digest`` is the payload's, as labelled or (of an answer) computed, in one spelling; ``wrong``
     names a label that does not match.
     """
@@ -209,7 +209,7 @@ def scan_listed(
 def _scanned(source: FileSlice, file: str, offset: int) -> Iterator[ScannedRecord | Damage]:
     held: ScannedRecord | None = None
     for found in records(source, offset):
-        # A digest of the block proves more than what follows it.
+        # A digest of the block proves more than the bytes after it.
         is_proven = held is not None and "warc-block-digest" in held.fields and held.wrong is None
         if held is not None and not (
             isinstance(found, BrokenRecord) and found.spoils and not is_proven
@@ -236,7 +236,7 @@ def _read(record: OpenRecord) -> ScannedRecord:
 class _Digests:
     """The digests of one record, computed piece by piece and compared with its labels.
 
-    The payload of an answer is hashed without a label, too: revisits name it.
+    The payload of an answer is hashed even without a label, because revisits name it.
     """
 
     def __init__(self, fields: Mapping[str, str]) -> None:

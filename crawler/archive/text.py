@@ -20,7 +20,7 @@ _MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
 _DICTIONARY = b"\x5d\x2a\x4d\x18"
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(.{4})", re.DOTALL)
 _GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
-#: What may stand before a record.
+#: Most bytes before a record.
 _LEAD_BYTES = 16
 _LEAD = re.compile(rb"[\r\n]*(?:\xef\xbb\xbf)?")
 #: Compressed bytes that are read at once.
@@ -51,7 +51,7 @@ class TornError(OSError):
 class FileSlice:
     """``size`` bytes from ``start`` of a file; offsets count from ``start``.
 
-    ``coding`` is that of its records, None if it does not begin with one. A zstd file may begin
+    ``coding`` is its records' coding, None if it does not begin with one. A zstd file may begin
     with a dictionary; ``first`` is the position of its first record.
 
     Raises:
@@ -186,9 +186,9 @@ def whole_until(source: FileSlice, start: int) -> int:
     """Return the end of the last whole gzip member, at ``start`` or behind it."""
     ends = at = start
     inflate = zlib.decompressobj(31)
-    # What is no member raises: that is what is looked for.
+    # Bytes that are not a member raise, which ends the search.
     with suppress(zlib.error):
-        # A byte of gzip stands for 1,032 at most.
+        # A byte of gzip expands to 1,032 at most.
         while data := source.read_at(at, _WHOLE_STEP_BYTES):
             inflate.decompress(data)
             at += len(data) - len(inflate.unused_data)
@@ -200,7 +200,7 @@ def whole_until(source: FileSlice, start: int) -> int:
 class Text:
     """A position in the text of a slice, from a member on.
 
-    ``torn`` says why the text ends before the file does.
+    ``torn`` is the reason why the text ends before the file.
     """
 
     def __init__(self, source: FileSlice, offset: int) -> None:
@@ -209,7 +209,7 @@ class Text:
         self._pieces = source.pieces(offset)
         self._held = b""
         self._used = 0
-        #: Text before what is held.
+        #: Length of the text before the held part.
         self._before = 0
         #: Members that begin at the position or behind it, and the one that holds the position.
         self._starts: deque[tuple[int, int]] = deque([(0, offset)])

@@ -28,7 +28,7 @@ from freshet.storage.records import FetchResult, Validators
 #: Names and values of a record's header, or of its fields.
 Fields = Sequence[tuple[str, str]]
 
-#: Before the URL of a rendered document, as other crawlers name what they make of a page.
+#: Prefix of the URL of a rendered document, as other crawlers name derived documents.
 RENDERED: Final = "urn:dom:"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,7 +42,7 @@ _WARC_FIELDS = "application/warc-fields"
 #: Path and query of a URL.
 _TARGET = re.compile(r"[^/?#]*//[^/?#]*([^?#]*)(\?[^#]+)?")
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-#: What ten bits stand for in Base32 (RFC 4648, section 6); a digest is four times forty bits.
+#: The Base32 pair of each ten bits (RFC 4648, section 6); a digest is four times forty bits.
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
 _FORTIES = Struct(">BIBIBIBI")
 
@@ -300,19 +300,19 @@ _GZIP: Final = 31
 #: Of igzip: a tenth of the time of zlib's level 6, for files that are 7 % larger.
 _LEVEL: Final = 3
 
-_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has none
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS lacks it
 
 
 def member(record: bytes) -> bytes:
-    """Compress a record to a gzip member of its own, which readers can seek to."""
+    """Compress a record to a separate gzip member, to which readers can seek."""
     return isal_zlib.compress(record, _LEVEL, _GZIP)
 
 
 class WarcOutput:
     """The growing file.
 
-    *Invariant.* Up to ``size`` it consists of whole members, whatever fails. Consequence: the next
-    write overwrites what a failure left.
+    *Invariant.* Up to ``size`` it consists of whole members, after any fault. Consequence: the next
+    write overwrites the remains of a failed one.
 
     Attributes:
         name: the file's name once it is whole.
@@ -354,7 +354,7 @@ class WarcOutput:
         _sync_data(self._file)
 
     def cut(self, size: int) -> None:
-        """Discard what was added behind ``size``."""
+        """Discard the bytes behind ``size``."""
         self.size = size
         # Where even that fails it is written over, and cut off at the end.
         with suppress(OSError):
@@ -373,7 +373,7 @@ class WarcOutput:
 def finish_what_was_left(folder: Path, sizes: Mapping[str, int]) -> None:
     """Close the files that a killed writer left open.
 
-    ``sizes`` says how much of each is known to be whole; the rest is checked.
+    ``sizes`` has the number of bytes of each that are known to be whole; the rest is checked.
     """
     for path in sorted(folder.glob(f"{_PREFIX}-*{OPEN}")):
         known = sizes.get(path.name.removesuffix(OPEN) + WHOLE, 0)

@@ -1,7 +1,7 @@
-"""Writes an archive: entries in, WARC files out, on a thread of its own.
+"""Writes an archive: entries in, WARC files out, on a separate thread.
 
 *Invariant.* When :meth:`ArchiveWriter.flush` returns, all entries are on the disk, in whole
-records. Consequence: a store that commits a visit afterwards never holds what the archive lacks.
+records. Consequence: a store that commits a visit afterwards never has one that the archive lacks.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ class Originals:
         return dict(self._connection.execute("SELECT name, bytes FROM file"))
 
     def keep(self, names: Collection[str]) -> None:
-        """Forget the originals of all other files, which are gone or were damaged."""
+        """Forget the originals of all other files, which were deleted or damaged."""
         gone = [(name,) for name in self.sizes() if name not in names]
         self._connection.executemany(
             "DELETE FROM original WHERE file_id = (SELECT id FROM file WHERE name = ?)", gone
@@ -99,7 +99,7 @@ class Originals:
         return OriginalRecord(record_id, date, payload_digest, Validators(etag, last_modified))
 
     def remember(self, url: str, original: OriginalRecord, file: str) -> None:
-        """Set the original of a URL; a new one stands in ``file``."""
+        """Set the original of a URL; a new one is in ``file``."""
         known = original.validators
         self._connection.execute(
             "INSERT INTO original VALUES (?, ?, ?, ?, ?, ?, "
@@ -160,7 +160,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
-        # A lost commit costs a payload that is written twice, nothing else.
+        # A lost commit only costs a payload that is written twice.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("BEGIN IMMEDIATE")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -231,12 +231,12 @@ class ArchiveWriter:
         self._fields = fields
 
     async def asked(self, urls: Collection[str]) -> Mapping[str, tuple[float, Validators]]:
-        """Work as :meth:`Originals.asked`, on what was flushed."""
+        """Work as :meth:`Originals.asked`, on flushed entries."""
         ask = partial(self._originals.asked, urls)
         return await asyncio.get_running_loop().run_in_executor(self._thread, ask)
 
     def keeping(self, fetcher: Fetcher) -> Fetcher:
-        """Return a fetcher whose exchanges are added as they end."""
+        """Return a fetcher that adds its exchanges as they end."""
         return _ArchivingFetcher(fetcher, self.add)
 
     async def flush(self) -> None:
@@ -341,7 +341,7 @@ def _why(error: OSError | sqlite3.Error) -> str:
 
 # -- fetcher -----------------------------------------------------------------
 class _ArchivingFetcher:
-    """Another fetcher, whose exchanges are passed to ``keep`` as they end."""
+    """A fetcher around another one, which passes exchanges to ``keep`` as they end."""
 
     def __init__(self, fetcher: Fetcher, keep: Callable[[WireExchange], None]) -> None:
         self._fetcher = fetcher
