@@ -62,7 +62,7 @@ class _CheckResult:
     """Result of one check; ``advice`` is what to do about it."""
 
     check: str
-    standing: CheckStatus
+    status: CheckStatus
     found: str
     advice: str | None = None
 
@@ -272,7 +272,7 @@ def doctor_command(
         print_json({"findings": [asdict(finding) for finding in findings]})
     else:
         _print(findings, db)
-    if any(finding.standing == "problem" for finding in findings):
+    if any(finding.status == "problem" for finding in findings):
         raise typer.Exit(1)
 
 
@@ -280,7 +280,7 @@ def _print(findings: list[_CheckResult], db: Path) -> None:
     show_list(
         f"Freshet on this machine, with {db}",
         ("check", "", "found"),
-        [(each.check, _MARKS[each.standing], each.found) for each in findings],
+        [(each.check, _MARKS[each.status], each.found) for each in findings],
     )
     advised = [each for each in findings if each.advice]
     if not advised:

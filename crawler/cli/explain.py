@@ -9,7 +9,7 @@ from freshet.config.settings import Settings
 from freshet.crawler.cli import history, options
 from freshet.crawler.cli.options import DEFAULT_DB, AnyUrl, ConfigFile, Db, Json, read_settings
 from freshet.crawler.run import terminal
-from freshet.crawler.run.explanation import Explanation, facts_of, outlook_of, read
+from freshet.crawler.run.explanation import Explanation, facts_of, next_visit_lines, read
 from freshet.crawler.run.forecast import PageForecast, Rate
 from freshet.crawler.run.terminal import moment, print_json, show_facts, show_line, show_list
 from freshet.storage.queries import page
@@ -30,7 +30,7 @@ def explain_command(
         found = {"prospect": ahead and asdict(ahead), "change_rate": rate and asdict(rate)}
         print_json(explanation.as_json() | found)
     else:
-        _print(explanation, outlook_of(explanation, ahead, rate, db))
+        _print(explanation, next_visit_lines(explanation, ahead, rate, db))
 
 
 async def _read(
@@ -40,9 +40,9 @@ async def _read(
         return await read(connection, urls, settings, time.time())
 
 
-def _print(it: Explanation, outlook: Iterable[str]) -> None:
+def _print(it: Explanation, lines: Iterable[str]) -> None:
     show_line(it.url, "bold")
-    for line in outlook:
+    for line in lines:
         show_line(line)
     for title, facts in facts_of(it).items():
         show_facts(title, facts)

@@ -56,7 +56,7 @@ _SHARD = {
 
 def _of_budget(it: DaemonStatus) -> dict[str, str | None]:
     """Return the lines about the budget and its use."""
-    outlook, found, forgone = it.outlook, it.outlook.discovered, None
+    outlook, found, forgone = it.snapshot, it.snapshot.discovered, None
     pause_s = _DAY_S / outlook.budget
     pause = f"{pause_s:.2g} s" if pause_s < 10 else span(pause_s)
     if outlook.forgone >= 1:
@@ -101,7 +101,7 @@ def _of_price(outlook: Outlook, shards: Sequence[Mapping[str, Any]]) -> dict[str
 
 def _of_next(it: DaemonStatus, now: float) -> dict[str, str | None]:
     """Return the line about the next visit of a running daemon."""
-    at, is_running = it.outlook.next_at, it.process is not None
+    at, is_running = it.snapshot.next_at, it.process is not None
     if not is_running or it.next_url is None or at <= now:
         return {"next": None}
     return {"next": f"{it.next_url} at {clock_time(at)}"}
@@ -114,7 +114,7 @@ def print_daemon_status(
 
     With ``shards`` the status is their sum, and they are listed.
     """
-    outlook = it.outlook
+    outlook = it.snapshot
     state = f"running (process {it.process})" if it.process else "not running"
     if shards:
         running = sum(each.get("process") is not None for each in shards)
@@ -174,7 +174,7 @@ def _spent(found: BudgetUse, since: str) -> str:
 
 
 def _fresh(it: DaemonStatus) -> str | None:
-    stale, measured = it.outlook.stale, it.measured
+    stale, measured = it.snapshot.stale, it.measured
     expected = None if stale is None else f"{percent(1 - stale)} expected"
     if measured is None:
         return expected
@@ -185,7 +185,7 @@ def _fresh(it: DaemonStatus) -> str | None:
 
 
 def _harmonic(it: DaemonStatus) -> str | None:
-    harmonic = it.outlook.harmonic
+    harmonic = it.snapshot.harmonic
     expected = None if harmonic is None else f"{amount(harmonic)} expected"
     if it.measured is None:
         return expected

@@ -297,7 +297,7 @@ async def _outlook(made: Documents, typed: str, settings: Settings) -> list[str]
 
     async with page.snapshot(made.path) as db:
         told = await explanation.read(db, spellings(typed), settings, time(), brief=True)
-        return list(explanation.outlook_of(*told, made.path))
+        return list(explanation.next_visit_lines(*told, made.path))
 
 
 @dataclass(frozen=True, slots=True)

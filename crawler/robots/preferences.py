@@ -229,7 +229,7 @@ def as_json(stated: Collection[Preference]) -> dict[Use, Any]:
     return {
         use: {
             "allowed": allowed,
-            "said": [f"{it.where}: {it.text}" for it in in_force if it.use == use],
+            "statements": [f"{it.where}: {it.text}" for it in in_force if it.use == use],
         }
         for use, allowed in resolved(stated).items()
     }
@@ -239,7 +239,7 @@ def in_words(stated: Collection[Preference]) -> Iterator[tuple[Use, str]]:
     """Yield each known use with a text: allowed or forbidden, and by which statements."""
     for use, found in as_json(stated).items():
         answer = "allowed" if found["allowed"] else "forbidden"
-        yield use, f"{answer} ({'; '.join(found['said'])})"
+        yield use, f"{answer} ({'; '.join(found['statements'])})"
 
 
 def from_text(text: str | None) -> tuple[Preference, ...]:

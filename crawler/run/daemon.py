@@ -402,7 +402,7 @@ class _Daemon(Supervisor):
             seconds=clock.now() - started_at,
         )
         requisites = self._assembly.counted_requisites()
-        return replace(report, forgone=round(self._pacer.forgone, 1), requisites=requisites)
+        return replace(report, unused_requests=round(self._pacer.forgone, 1), requisites=requisites)
 
     # -- callbacks of the pool and the writer (:class:`Supervisor`)
 

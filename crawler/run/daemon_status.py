@@ -79,7 +79,7 @@ class DaemonStatus:
     """
 
     process: int | None
-    outlook: Outlook
+    snapshot: Outlook
     today: BudgetUse
     day: BudgetUse
     per_minute: float
@@ -91,10 +91,11 @@ class DaemonStatus:
         """Return the status as JSON values, with the refused visits of capped host queues."""
         found = asdict(self)
         del found["audits"]
-        found["outlook"]["capped"] = [
-            asdict(queue) | {"refused": queue.refused} for queue in self.outlook.capped
+        found["snapshot"]["capped"] = [
+            asdict(queue) | {"refused": queue.refused} for queue in self.snapshot.capped
         ]
-        found["outlook"]["discovered"]["share"] = self.outlook.discovered.share
+        found["snapshot"]["discovered"]["share"] = self.snapshot.discovered.share
+        found["snapshot"]["unused_requests"] = found["snapshot"].pop("forgone")
         return found
 
 
@@ -115,7 +116,7 @@ async def daemon_status(
     audits = await columns.audits(connection, now - AUDITED_S)
     return DaemonStatus(
         process=process,
-        outlook=last,
+        snapshot=last,
         today=spent(moments, midnight),
         day=spent(moments, now - _DAY_S),
         per_minute=per_minute(moments, now - _HOUR_S),
@@ -138,12 +139,12 @@ def merged(daemons: Sequence[DaemonStatus], now: float) -> DaemonStatus:
     because snapshots lack the sum of importance. Each audit is weighted by the pages per audit of
     its shard.
     """
-    coming = (it for it in daemons if it.process is not None and it.outlook.next_at > now)
-    following = min(coming, key=lambda it: it.outlook.next_at, default=daemons[0])
-    outlooks = [each.outlook for each in daemons]
+    coming = (it for it in daemons if it.process is not None and it.snapshot.next_at > now)
+    following = min(coming, key=lambda it: it.snapshot.next_at, default=daemons[0])
+    outlooks = [each.snapshot for each in daemons]
     return DaemonStatus(
         process=next((it.process for it in daemons if it.process is not None), None),
-        outlook=_merged_outlook(outlooks, following.outlook.next_at),
+        snapshot=_merged_outlook(outlooks, following.snapshot.next_at),
         today=summed([it.today for it in daemons]),
         day=summed([it.day for it in daemons]),
         per_minute=sum(it.per_minute for it in daemons),
@@ -187,7 +188,7 @@ def _mean(outlooks: Sequence[Outlook], name: str) -> float | None:
 
 def _measured_together(daemons: Sequence[DaemonStatus]) -> Staleness | None:
     """Return the staleness by the audits of all shards."""
-    weights = [it.outlook.captured / max(1, len(it.audits)) for it in daemons]
+    weights = [it.snapshot.captured / max(1, len(it.audits)) for it in daemons]
     drawn = np.concatenate([it.audits for it in daemons])
     return staleness(
         drawn["importance"] * np.repeat(weights, [len(it.audits) for it in daemons]),

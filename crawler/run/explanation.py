@@ -101,7 +101,7 @@ class Explanation:
 
     url: str
     at: float
-    outlook: str
+    next_visit: str
     known: KnownUrl | None = None
     found: _Provenance | None = None
     place: FrontierPlace | None = None
@@ -150,16 +150,16 @@ async def explain(
     aliases = await page.other_names(connection, page_id, _ALIASES)
     pattern = await url_patterns.pattern_of(connection, page_id)
     if known.held_back is not None:
-        outlook = _held_back(known.held_back, pattern)
+        next_visit = _held_back(known.held_back, pattern)
     else:
-        outlook = _when(known, place, settings, now)
+        next_visit = _when(known, place, settings, now)
         if hindered := obstacle(robots, host.state, now):
             is_final = hindered.startswith(_FORBIDDEN)
-            outlook = f"not visited: {hindered}" if is_final else f"{outlook}; {hindered}"
+            next_visit = f"not visited: {hindered}" if is_final else f"{next_visit}; {hindered}"
     return Explanation(
         url=known.url,
         at=now,
-        outlook=outlook,
+        next_visit=next_visit,
         known=known,
         found=await _finding(connection, known, aliases),
         place=place,
@@ -187,7 +187,7 @@ async def _explain_unknown(
     return Explanation(
         url=url,
         at=now,
-        outlook=f"not crawled: {why}",
+        next_visit=f"not crawled: {why}",
         robots=None if host is None else _robots_view(host, past, url, settings, now),
         host=host.state if host else None,
         linked_out_of_scope=link,
@@ -394,7 +394,7 @@ def _visited(it: PageForecast, last: LastVisit, ago: str) -> str:
     if last.reason == REBASED:
         what = "extracted in another way than before, and not compared as its last bytes are gone,"
     why = ""
-    if last.drawn:
+    if last.sampled:
         why = ", by a spot check"
     return f"It was {what} {ago}{why}; {_chance(it.stale)}{_basis(it)}."
 
@@ -425,7 +425,7 @@ def _source(it: PageForecast, arrival_rate: float) -> str:
         return told
     return (
         f"{told} This is learnt from {counted(round(it.learnt_from), 'click')} on its items and "
-        f"from other sources; an item is worth {times(it.item_worth)} times the configured value."
+        f"from other sources; an item is worth {times(it.item_value)} times the configured value."
     )
 
 
@@ -446,7 +446,7 @@ def _value(it: PageForecast) -> Iterator[str]:
 
 def _value_parts(it: PageForecast) -> Iterator[str]:
     """Yield what determines the value of a visit."""
-    if it.worth is None:
+    if it.value is None:
         if not it.captured:
             yield "Without a copy, it is chosen by its importance and its days of waiting."
         return
@@ -500,7 +500,7 @@ def _not_due(it: PageForecast, now: float) -> Iterator[str]:
     """Yield why no visit is due."""
     if it.not_before is not None:
         yield f"It is not visited before {moment(it.not_before, now)}."
-    elif it.price is not None and it.worth is not None:
+    elif it.price is not None and it.value is not None:
         yield (
             f"With {_budget(it)} it is not visited now: other pages change more for the cost of a "
             "visit. A spot check may visit it."
@@ -539,12 +539,12 @@ async def read(
     return it, ahead, None if ahead is None else ahead.rate
 
 
-def outlook_of(
+def next_visit_lines(
     it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: Path
 ) -> Iterator[str]:
     """Yield the next visit of a URL of the store at ``db``, in paragraphs."""
     if ahead is None:
-        yield it.outlook
+        yield it.next_visit
     else:
         hindered = obstacle(it.robots, it.host, it.at)
         is_running = (owner_of(db) or ("",))[0].endswith("daemon")

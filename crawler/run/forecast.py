@@ -64,16 +64,16 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastVisit:
-    """The last visit; its kind occurred ``in_a_row``. ``drawn``: it was an audit.
+    """The last visit; its kind occurred ``in_a_row``. ``sampled``: it was an audit.
 
-    ``worth`` is the value of the visit when it was chosen, or None if that is unknown.
+    ``value`` is the value of the visit when it was chosen, or None if that is unknown.
     """
 
     at: float
     kind: Kind
     in_a_row: int
-    drawn: bool
-    worth: float | None
+    sampled: bool
+    value: float | None
     reason: str | None
     detail: str | None
 
@@ -90,12 +90,12 @@ class PageForecast:
 
     ``least_days`` and ``most_days`` limit the interval between two visits. ``excluded_by`` is the
     match of the [[sites]] table that forbids visits. The page may be visited from ``not_before``
-    (Unix seconds) on. Under an index policy, ``worth`` is the value of a visit at ``estimated_at``,
+    (Unix seconds) on. Under an index policy, ``value`` is the value of a visit at ``estimated_at``,
     and ``price`` the least value of visited pages; a rate policy plans ``planned`` visits a day. A
     visit is expected to find ``reveals`` new pages.
 
     An ephemeral source has ``arrival_rate`` new items a day, which lose half of their value in
-    ``half_life_hours``; that and ``item_worth``, relative to the setting, are ``learnt_from`` this
+    ``half_life_hours``; that and ``item_value``, relative to the setting, are ``learnt_from`` this
     many clicks (None: set). Its ``urgent`` items are fetched at once. ``capped`` is the page's host
     queue if politeness allows fewer visits there than are wanted. ``searched`` describes what its
     changes mean to searchers.
@@ -116,12 +116,12 @@ class PageForecast:
     most_days: float | None
     excluded_by: str | None
     not_before: float | None
-    worth: float | None
+    value: float | None
     reveals: float
     arrival_rate: float | None
     half_life_hours: float | None
     learnt_from: float | None
-    item_worth: float
+    item_value: float
     urgent: bool
     price: float | None
     planned: float | None
@@ -187,9 +187,9 @@ async def forecast_page(
     outlook = await runs.latest_outlook(connection, run.run_id)
     not_before = await _not_before(connection, page_id, valued)
     excluded_by, least_days, most_days = _bounds(sites, url)
-    learnt_from, item_worth = None, 1.0
+    learnt_from, item_value = None, 1.0
     if valued.arrival_rate is not None and not brief:
-        learnt_from, item_worth = await _learnt(connection, page_id, url, settings, sites)
+        learnt_from, item_value = await _learnt(connection, page_id, url, settings, sites)
     return PageForecast(
         budget=daemon.budget,
         policy=daemon.policy,
@@ -209,12 +209,12 @@ async def forecast_page(
         most_days=most_days,
         excluded_by=excluded_by,
         not_before=_if_later(not_before, now),
-        worth=valued.worth,
+        value=valued.worth,
         reveals=known.reveals,
         arrival_rate=valued.arrival_rate,
         half_life_hours=valued.half_life_hours,
         learnt_from=learnt_from,
-        item_worth=item_worth,
+        item_value=item_value,
         urgent=valued.urgent,
         price=_price(outlook),
         planned=known.planned,
@@ -248,7 +248,7 @@ class _Known:
     def paid(self) -> LastVisit | None:
         """The last visit with its value, if that is known."""
         paid = self.valued.paid
-        return self.last if self.last is None or paid is None else replace(self.last, worth=paid)
+        return self.last if self.last is None or paid is None else replace(self.last, value=paid)
 
     @property
     def reveals(self) -> float:
@@ -364,8 +364,8 @@ async def _last(connection: aiosqlite.Connection, page_id: int) -> LastVisit | N
         at=last.at,
         kind=last.kind,
         in_a_row=in_a_row,
-        drawn=drawn,
-        worth=None,
+        sampled=drawn,
+        value=None,
         reason=last.reason,
         detail=last.detail,
     )

@@ -187,10 +187,10 @@ class CrawlReport:
     ``pages`` counts canonical URLs that answered 200 or 304; ``changed`` counts significant changes
     only. ``appeared`` and ``vanished`` are empty in a first run, in which every page is new.
     ``rejecting`` are the hosts with many block pages. ``duplicates`` describes the store's
-    near-duplicates. ``forgone`` counts requests that a daemon's budget allowed and no host could
-    take. ``requisites`` counts the resources of archived pages by outcome. ``words`` has summaries
-    of the first changed pages, by URL. ``internal_errors`` counts the pages that failed by a fault
-    of Freshet, by exception name.
+    near-duplicates. ``unused_requests`` counts requests that a daemon's budget allowed and no host
+    could take. ``requisites`` counts the resources of archived pages by outcome. ``words`` has
+    summaries of the first changed pages, by URL. ``internal_errors`` counts the pages that failed
+    by a fault of Freshet, by exception name.
     """
 
     run: int
@@ -223,7 +223,7 @@ class CrawlReport:
     rejecting: list[RejectingHost]
     held_back: dict[str, int]
     duplicates: IndexState
-    forgone: float | None = None
+    unused_requests: float | None = None
     requisites: dict[str, int] | None = None
 
     def as_json(self) -> dict[str, object]:
@@ -282,7 +282,9 @@ def summed(reports: Sequence[CrawlReport]) -> CrawlReport:
         held_back=held_back,
         duplicates=_duplicates_together([each.duplicates for each in reports]),
         requisites=_added(needed) if (needed := _known(reports, "requisites")) else None,
-        forgone=round(sum(forgone), 1) if (forgone := _known(reports, "forgone")) else None,
+        unused_requests=(
+            round(sum(unused), 1) if (unused := _known(reports, "unused_requests")) else None
+        ),
     )
 
 

@@ -202,8 +202,8 @@ async def read_shard(paths: Sequence[Path], now: float, db: Path) -> ShardStatus
         "shard": paths.index(db), "writer": owner and owner.name,
         "process": owner and owner.process, "pages": status.holdings.pages,
         "due": status.frontier["due"] if it is None else None,
-        "waiting": it and it.outlook.waiting, "requests_today": it and it.today.requests,
-        "budget": it and it.outlook.budget, "price": it and it.outlook.price,
+        "waiting": it and it.snapshot.waiting, "requests_today": it and it.today.requests,
+        "budget": it and it.snapshot.budget, "price": it and it.snapshot.price,
         "outgoing": outgoing, "file_bytes": status.file_bytes,
     }  # fmt: skip
     return ShardStatus(status, row, foreign)

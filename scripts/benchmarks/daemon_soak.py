@@ -76,7 +76,7 @@ def soak(seconds: float, policy: str, directory: Path, *, is_fixed: bool) -> dic
         "seconds": seconds,
         "policy": policy,
         "requests_per_s": round(asked / seconds, 1),
-        "forgone": report.get("forgone"),
+        "unused_requests": report.get("unused_requests"),
         "pages": end.rows["page"],
         "changed": report["changed"],
         "goal_mb_per_h": _GOAL_MB_PER_H,

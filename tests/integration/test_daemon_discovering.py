@@ -78,7 +78,7 @@ async def test_status_tells_how_looks_were_shared(showcase_run: Stage) -> None:
     ((new,),) = stage.rows("SELECT count(*) FROM finding WHERE kind = 'new'")
     standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None
-    it = standing.outlook.discovered
+    it = standing.snapshot.discovered
     visits = it.first_visits + it.revealing_visits + it.refreshing_visits
     assert 0.9 * fetches < visits <= fetches
     assert it.first_visits >= int(str(new)) > 10
@@ -95,7 +95,7 @@ async def test_a_floor_that_is_the_ceiling_is_the_share(stage: Stage) -> None:
     )  # fmt: skip
     standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None
-    found = standing.outlook.discovered.share
+    found = standing.snapshot.discovered.share
     assert found == pytest.approx(share, abs=0.05)
 
 
@@ -131,6 +131,6 @@ async def test_where_only_listed_pages_are_kept_none_is_looked_at_for_new_ones(
     await stage.keep(BUDGET, 2.0, ["news"], crawl__scope="list", signals__max_feeds=0)
     standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None
-    it = standing.outlook.discovered
+    it = standing.snapshot.discovered
     assert it.revealing_visits == 0
     assert it.refreshing_visits > 100

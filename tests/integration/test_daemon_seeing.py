@@ -24,7 +24,7 @@ async def shown(stage: Stage) -> DaemonStatus:
 
 
 async def last_noted(stage: Stage) -> Outlook:
-    return (await shown(stage)).outlook
+    return (await shown(stage)).snapshot
 
 
 def test_it_notes_soon_and_then_every_hour_how_it_stands(showcase_run: Stage) -> None:
@@ -52,25 +52,25 @@ async def test_what_it_says_it_spent_is_what_the_server_saw(
         seen = sum(at > since for at, _ in stage.server.asked)
         assert spent.requests == pytest.approx(seen, abs=2)
         assert spent.requests == pytest.approx(spent.flowed, abs=3)
-    assert found.outlook.budget == 300.0
+    assert found.snapshot.budget == 300.0
 
 
 @pytest.mark.long
 async def test_what_it_expects_is_what_an_outsider_measures(capped_run: Stage) -> None:
     found = await shown(capped_run)
     assert found.measured is not None
-    assert found.outlook.stale is not None
-    assert found.outlook.stale == pytest.approx(found.measured.binary.mean, abs=0.1)
-    assert found.outlook.captured == sum(found.outlook.changing) > 100
-    assert found.outlook.price is not None
-    assert found.outlook.watched >= found.outlook.captured + found.outlook.gone
+    assert found.snapshot.stale is not None
+    assert found.snapshot.stale == pytest.approx(found.measured.binary.mean, abs=0.1)
+    assert found.snapshot.captured == sum(found.snapshot.changing) > 100
+    assert found.snapshot.price is not None
+    assert found.snapshot.watched >= found.snapshot.captured + found.snapshot.gone
     # The outlook at the end is of all pages alone: that of sites is of the hour before.
     ((most, is_full, wanted, captured),) = capped_run.rows(
         "SELECT min(most), sum(capped) > 1, sum(wanted), sum(captured) FROM site_outlook"
     )
     assert (most, is_full) == (pytest.approx(96.0), True)
     assert wanted == pytest.approx(480.0, rel=0.01)
-    assert captured == pytest.approx(found.outlook.captured, abs=5)
+    assert captured == pytest.approx(found.snapshot.captured, abs=5)
     ((counted,),) = capped_run.rows("SELECT sum(new + changed + unchanged) FROM site_day")
     assert [(counted,)] == capped_run.rows(
         "SELECT count(*) FROM finding JOIN page ON page.id = page_id "

@@ -125,7 +125,7 @@ async def test_an_assistant_reads_a_store(site: Site) -> None:
         visits = await asked(client, "history", url=site.url("/edited"))
         assert [it["kind"] for it in visits["visits"]] == ["changed", "new"]
         outlook = await asked(client, "next_visit", url=site.url("/edited"))
-        assert "how often it changes" in " ".join(outlook["outlook"])
+        assert "how often it changes" in " ".join(outlook["next_visit"])
         hits = await asked(client, "search", query="rivers meet")
         assert [it["url"] for it in hits["results"]] == [site.url("/")]
 

@@ -255,7 +255,7 @@ def assert_counted(
 async def assert_readable(stage: Stage, said: dict[str, str]) -> None:
     """What the verbs say beside the daemon, and when it is over."""
     assert "To be deleted" in said["gc"]
-    outlook = json.loads(said["status"])["daemon"]["outlook"]
+    outlook = json.loads(said["status"])["daemon"]["snapshot"]
     assert (outlook["budget"], outlook["policy"]) == (480.0, "site_clock")
     rules = {each["rule"]: each for each in json.loads(said["alerts"])["rules"]}
     assert rules["now"]["sent"] > 50

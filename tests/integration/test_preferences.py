@@ -118,7 +118,7 @@ async def test_statements_of_all_places_are_told_with_pages(site: Site) -> None:
         "open/free": signals,
     }
     stated = told["used"]["preferences"]
-    assert stated["search"]["said"] == [
+    assert stated["search"]["statements"] == [
         "header: Content-Usage: train-ai=y, search=n",
         "robots.txt: Content-Signal: search=yes, ai-train=no",
     ]
@@ -172,7 +172,9 @@ async def test_check_and_explain_say_who_states_what(site: Site) -> None:
             "search": True, "ai-train": False, "tdm": False,
         }  # fmt: skip
     plain = await site.typed("text", url, "--format", "json")
-    assert json.loads(plain)["preferences"]["tdm"]["said"] == ["page: meta tdm-reservation: 1"]
+    assert json.loads(plain)["preferences"]["tdm"]["statements"] == [
+        "page: meta tdm-reservation: 1"
+    ]
 
 
 async def test_what_robots_txt_forbids_for_a_purpose_need_not_be_fetched(site: Site) -> None:
@@ -203,7 +205,7 @@ async def test_a_site_is_asked_once_whether_it_reserves_mining_where_that_matter
     assert told.index(file) < len(told) - 1 - told[::-1].index("/plain")
     stated = (await site.told(since="0"))["plain"]["preferences"]
     assert stated["tdm"] == {
-        "allowed": False, "said": ["tdmrep.json: tdm-reservation 1 for /plain"],
+        "allowed": False, "statements": ["tdmrep.json: tdm-reservation 1 for /plain"],
     }  # fmt: skip
     # Where it cannot be read, what it said before stays; where it is gone it does not.
     site.pages[file] = Page("", 500)

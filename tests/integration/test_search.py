@@ -107,7 +107,7 @@ async def test_three_scripts_are_searched_in_the_terminal_over_http_and_in_pytho
     async with scripted(site_of()) as site:
         await crawled(site, db, "on")
     told = await asyncio.to_thread(as_json, "status", "--db", db)
-    assert told["search"] == {"indexed": len(TEXTS), "lacking": 0, "quality": None}
+    assert told["search"] == {"indexed": len(TEXTS), "not_indexed": 0, "quality": None}
     async with serving(db) as url, aiohttp.ClientSession() as client:
         with freshet.Store(db) as store:
             for typed, path, marked in SEARCHES:
@@ -207,7 +207,7 @@ async def test_a_store_that_is_indexed_later_is_as_one_that_was_crawled_with_an_
     )
     assert killed.returncode == -signal.SIGKILL
     told = await asyncio.to_thread(as_json, "search", "locks", "--db", late)
-    assert (told["indexed"], told["lacking"]) == (4, 4)
+    assert (told["indexed"], told["not_indexed"]) == (4, 4)
     shown = (await asyncio.to_thread(console, "search", "locks", "--db", late)).stdout
     assert "4 pages not indexed yet: `freshet search --index on` goes on" in shown
     shown = (await asyncio.to_thread(console, "search", "--index", "on", "--db", late)).stderr

@@ -25,7 +25,7 @@ async def test_what_the_only_host_refuses_is_told_each_day_and_in_the_report(
     )  # fmt: skip
     possible = days * DAY_S / delay_s
     assert len(stage.server.asked) == pytest.approx(possible, abs=2)
-    assert report.forgone == pytest.approx(days * budget - possible, abs=3)
+    assert report.unused_requests == pytest.approx(days * budget - possible, abs=3)
     told = [r.getMessage() for r in caplog.records if "requests of the budget" in r.getMessage()]
     assert len(told) == days
     assert told[1].startswith("240 of 480 requests of the budget were not used")

@@ -45,5 +45,5 @@ def test_an_older_store_opens_with_all_that_it_holds(number: int, tmp_path: Path
     (sound,) = (
         each for each in as_json("doctor", "--db", db)["findings"] if each["check"] == "store"
     )
-    assert sound["standing"] == "fine"
+    assert sound["status"] == "fine"
     assert newest() >= number

@@ -103,9 +103,9 @@ def _state(it: RuleStatus) -> tuple[str, str]:
     if it.mode is None:
         return "removed", "it is not in the settings any more"
     if counts.failed:
-        return "given up", f"{counted(counts.failed, 'message')}: {counts.said}"
-    if counts.pending and counts.said:
-        return "failing", counts.said
+        return "given up", f"{counted(counts.failed, 'message')}: {counts.answer}"
+    if counts.pending and counts.answer:
+        return "failing", counts.answer
     if counts.pending or counts.waiting:
         return "waiting", f"{counts.pending + counts.waiting:,} to be sent"
     return ("sent", "") if counts.sent else ("quiet", "nothing to tell yet")

@@ -28,7 +28,7 @@ def lines(_state: Sequence[RuleCounts]) -> Mapping[str, str | None]:
 def table(state: Sequence[RuleCounts]) -> StatusTable:
     """Return unsent alerts; ``freshet alerts`` says more."""
     rows = [
-        (each.rule, each.waiting, each.pending, each.failed, each.said)
+        (each.rule, each.waiting, each.pending, each.failed, each.answer)
         for each in state
         if each.waiting or each.pending or each.failed
     ]
@@ -42,7 +42,7 @@ def troubles(state: Sequence[RuleCounts]) -> Iterable[tuple[str, str]]:
             yield (
                 (
                     f"{counted(each.failed, 'message')} of the rule {each.rule} could not be sent: "
-                    f"{each.said}"
+                    f"{each.answer}"
                 ),
                 "`freshet alerts --retry` sends them again.",
             )

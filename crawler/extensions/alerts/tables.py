@@ -281,7 +281,7 @@ class PendingAlert:
 
 @dataclass(frozen=True, slots=True)
 class RuleCounts:
-    """Counts of the waiting alerts and of the messages of a rule; ``said`` is the last error."""
+    """Counts of the waiting alerts and of the messages of a rule; ``answer`` is the last error."""
 
     rule: str
     waiting: int
@@ -290,7 +290,7 @@ class RuleCounts:
     failed: int
     sent_at: float | None
     next_at: float | None
-    said: str | None
+    answer: str | None
 
 
 _PENDING = columns_of(
@@ -423,7 +423,7 @@ def merged(found: Iterable[Sequence[RuleCounts]]) -> list[RuleCounts]:
             rule=rule,
             sent_at=max((each.sent_at for each in some if each.sent_at is not None), default=None),
             next_at=min((each.next_at for each in some if each.next_at is not None), default=None),
-            said=next((each.said for each in some if each.said is not None), None),
+            answer=next((each.answer for each in some if each.answer is not None), None),
         )
         for rule, some in sorted(by_rule.items())
     ]

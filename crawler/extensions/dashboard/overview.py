@@ -118,7 +118,7 @@ def _paused(kept: Iterable[SiteSetting]) -> Iterator[str]:
 
 def _left(daemon: DaemonStatus, now: float) -> float:
     """Return the requests that the budget still allows until midnight UTC."""
-    to_come = daemon.outlook.budget * (_DAY_S - now % _DAY_S) / _DAY_S
+    to_come = daemon.snapshot.budget * (_DAY_S - now % _DAY_S) / _DAY_S
     return max(0.0, daemon.today.flowed - daemon.today.requests + to_come)
 
 
@@ -139,7 +139,7 @@ def _warnings(it: StatusReport) -> Iterator[tuple[str, str]]:
     if it.last_run is not None:
         yield from _warnings_of(it.last_run, is_written=it.writer is not None)
     if daemon is not None:
-        outlook = daemon.outlook
+        outlook = daemon.snapshot
         if daemon.process and outlook.forgone > _FORGONE * max(1.0, outlook.flowed):
             share = percent(min(1.0, outlook.forgone / outlook.flowed))
             yield (

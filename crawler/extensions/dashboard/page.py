@@ -60,7 +60,7 @@ async def _read(made: Documents, url: str, settings: Settings, now: float) -> di
         page_id = known.page_id
         return {
             **dict(zip(("it", "ahead", "rate"), told, strict=True)),
-            "outlook": list(explanation.outlook_of(*told, made.path)),
+            "next_visit": list(explanation.next_visit_lines(*told, made.path)),
             "visits": await page.observations(db, page_id, _VISITS),
             "visited": await page.observation_count(db, page_id),
             "versions": (await page.versions(db, page_id))[: -_SHOWN - 1 : -1],

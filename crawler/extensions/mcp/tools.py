@@ -171,7 +171,7 @@ class ReadingTools:
 
     def next_visit(self, url: Url) -> Told:
         """Return in words when a page is visited next and why, and how often it changes."""
-        return {"url": url, "outlook": self._store.explain(url)}
+        return {"url": url, "next_visit": self._store.explain(url)}
 
 
 def _words(block: AlignedBlock) -> str:

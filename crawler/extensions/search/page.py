@@ -50,7 +50,8 @@ async def _found(asked: DashboardRequest) -> Mapping[str, object]:
             )
     after = int(offset) + _SHOWN
     return {
-        "typed": typed, "why": why, "indexed": all(told.values()), "lacking": counts[1] - counts[0],
+        "typed": typed, "why": why, "indexed": all(told.values()),
+        "not_indexed": counts[1] - counts[0],
         "results": [(it, list(_parts(it))) for it in results], "down": down, "step": _SHOWN,
         "after": after, "more": len(results) == _SHOWN and after < _MOST,
     }  # fmt: skip

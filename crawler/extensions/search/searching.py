@@ -386,7 +386,7 @@ def as_json(
     """Return what was found as verbs and ``/v1`` print it; ``counted`` as :func:`tables.counts`."""
     indexed, told = counted or (0, 0)
     results = [each.as_json(linked=linked) for each in found]
-    return {"query": typed, "indexed": indexed, "lacking": told - indexed, "results": results}
+    return {"query": typed, "indexed": indexed, "not_indexed": told - indexed, "results": results}
 
 
 async def _admitted(db: Reader, query: Query) -> tuple[set[int] | None, set[int]]:

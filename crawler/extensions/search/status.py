@@ -9,7 +9,7 @@ from freshet.crawler.extensions.search import tables
 from freshet.crawler.run.hooks import StatusTable
 from freshet.crawler.run.terminal import counted
 
-#: Pages that are ``indexed``, those ``lacking``, and the ``quality`` of searches if it is measured.
+#: Numbers of pages ``indexed`` and ``not_indexed``, and the ``quality`` of searches if measured.
 State: TypeAlias = Mapping[str, Any]
 
 
@@ -20,7 +20,7 @@ async def read(db: Reader) -> State | None:
         return None
     meters = tables.metering()
     quality = None if meters is None else await meters.quality(db)
-    return {"indexed": found[0], "lacking": found[1] - found[0], "quality": quality}
+    return {"indexed": found[0], "not_indexed": found[1] - found[0], "quality": quality}
 
 
 def merged(found: Iterable[State | None]) -> State | None:
@@ -28,7 +28,7 @@ def merged(found: Iterable[State | None]) -> State | None:
     held = [each for each in found if each is not None]
     if not held:
         return None
-    sums = {name: sum(each[name] for each in held) for name in ("indexed", "lacking")}
+    sums = {name: sum(each[name] for each in held) for name in ("indexed", "not_indexed")}
     return {**sums, "quality": None}
 
 
@@ -36,7 +36,9 @@ def lines(state: State | None) -> Mapping[str, str | None]:
     """Return how many pages are indexed."""
     if state is None:
         return {}
-    to_come = f", {counted(state['lacking'], 'page')} not indexed yet" if state["lacking"] else ""
+    to_come = (
+        f", {counted(state['not_indexed'], 'page')} not indexed yet" if state["not_indexed"] else ""
+    )
     return {"search index": counted(state["indexed"], "page") + to_come}
 
 

@@ -27,16 +27,16 @@ def store(tmp_path: Path) -> SmallStore:
 def test_a_sound_machine_has_nothing_but_a_note_on_the_contact(store: SmallStore) -> None:
     findings = as_json("doctor", "--db", store.path, "--thorough")["findings"]
     assert [finding["check"] for finding in findings] == CHECKS
-    notes = [finding["check"] for finding in findings if finding["standing"] != "fine"]
+    notes = [finding["check"] for finding in findings if finding["status"] != "fine"]
     assert set(notes) <= {"versions", "contact", "disk"}
 
 
 def test_libraries_with_known_faults_are_named() -> None:
     old = doctor_cli.versions({"expat": (2, 5, 0), "SQLite": (3, 50, 2)})
-    assert old.standing == "warning"
+    assert old.status == "warning"
     assert "expat 2.5.0 has known faults" in (old.advice or "")
     assert "SQLite" not in (old.advice or "")
-    assert doctor_cli.versions({"expat": (2, 7, 2), "SQLite": (3, 51, 0)}).standing == "fine"
+    assert doctor_cli.versions({"expat": (2, 7, 2), "SQLite": (3, 51, 0)}).status == "fine"
 
 
 def test_people_get_a_table_and_what_to_do(store: SmallStore) -> None:
@@ -78,26 +78,26 @@ def test_what_is_no_store_is_a_problem(tmp_path: Path) -> None:
 
 def test_a_clock_behind_the_newest_observation_is_a_problem() -> None:
     now = 1_800_000_000.0
-    assert doctor_cli.clock(now, now + 10).standing == "fine"
-    assert doctor_cli.clock(now, now + 1_000).standing == "problem"
-    assert doctor_cli.clock(1_000_000.0, None).standing == "problem"
+    assert doctor_cli.clock(now, now + 10).status == "fine"
+    assert doctor_cli.clock(now, now + 1_000).status == "problem"
+    assert doctor_cli.clock(1_000_000.0, None).status == "problem"
 
 
 def test_too_few_files_for_the_exchanges_are_a_problem() -> None:
-    assert doctor_cli.files(256, 1_024).standing == "fine"
-    assert doctor_cli.files(256, resource.RLIM_INFINITY).standing == "fine"
+    assert doctor_cli.files(256, 1_024).status == "fine"
+    assert doctor_cli.files(256, resource.RLIM_INFINITY).status == "fine"
     few = doctor_cli.files(1_000, 1_024)
-    assert few.standing == "problem"
+    assert few.status == "problem"
     assert few.advice is not None
     assert "ulimit -n 1064" in few.advice
 
 
 def test_a_log_that_only_grows_is_noted() -> None:
     health = StoreHealth((), 10, 1_000_000_000, 1, None, None)
-    assert doctor_cli.log(health).standing == "warning"
+    assert doctor_cli.log(health).status == "warning"
 
 
 def test_a_contact_is_shown_as_servers_see_it() -> None:
     found = doctor_cli.contact("Freshet", "https://example.org/bot")
-    assert found.standing == "fine"
+    assert found.status == "fine"
     assert "(+https://example.org/bot)" in found.found

@@ -217,7 +217,7 @@ def test_a_forgotten_page_is_in_no_shard(folder: Path, now: float) -> None:
         (f"{HOSTS[1]}/{path}", "forgotten") for path in ("", "due", "kept-out")
     ]
     findings = as_json("doctor", "--db", folder)["findings"]
-    assert {it["check"]: it["standing"] for it in findings}["shard 0: store"] == "fine"
+    assert {it["check"]: it["status"] for it in findings}["shard 0: store"] == "fine"
 
 
 def test_nothing_is_forgotten_while_a_shard_is_missing(lame: Path) -> None:

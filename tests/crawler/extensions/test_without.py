@@ -120,7 +120,7 @@ async def test_an_index_that_others_wrote_beside_is_right_when_it_is_back(
         with closing(sqlite3.connect(shell.directory / "a.db")) as db:
             told = db.execute("SELECT url FROM search_page JOIN page ON page_id = id").fetchall()
         assert sorted(url for (url,) in told) == [site, f"{site}2"]
-        assert (found["indexed"], found["lacking"]) == (2, 0)
+        assert (found["indexed"], found["not_indexed"]) == (2, 0)
     with closing(sqlite3.connect(shell.directory / "a.db")) as db, db:
         db.execute("INSERT INTO search_words (search_words) VALUES ('integrity-check')")
         assert db.execute("PRAGMA foreign_key_check").fetchall() == []

@@ -302,7 +302,7 @@ async def test_a_search_answers_with_pages_snippets_and_what_the_index_lacks(sit
     await site.indexes()
     await site.shows("/new", html("A page that is not indexed yet."))
     told = await site.json(f"{SEARCH}?q=page+sentence")
-    assert (told["query"], told["indexed"], told["lacking"]) == ("page sentence", 2, 1)
+    assert (told["query"], told["indexed"], told["not_indexed"]) == ("page sentence", 2, 1)
     first, second = told["results"]
     assert (first["url"], first["is_partial"]) == (url_of("/a"), False)
     assert (second["url"], second["is_partial"]) == (url_of("/b?c=d"), True)

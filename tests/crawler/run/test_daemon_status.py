@@ -97,11 +97,11 @@ def test_a_running_daemon_has_been_given_more_since_its_last_outlook(
 
 def test_freshness_is_told_as_expected_and_as_measured(store: SmallStore) -> None:
     found = status_json(store)
-    assert found["outlook"]["stale"] == 0.088
+    assert found["snapshot"]["stale"] == 0.088
     assert found["measured"]["draws"] == 40
     assert found["measured"]["binary"]["mean"] == pytest.approx(0.25)
     assert found["measured"]["binary"]["mean"] < found["measured"]["harmonic"]["mean"] < 0.32
-    assert found["outlook"]["capped"] == [
+    assert found["snapshot"]["capped"] == [
         {"queue": "slow.example", "most": 1_440.0, "wanted": 2_000.4, "pages": 31,
          "refused": pytest.approx(560.4)}
     ]  # fmt: skip
@@ -164,13 +164,13 @@ def test_the_daemons_of_shards_are_told_as_one(store: SmallStore, tmp_path: Path
     told, whole = as_json("status", "--db", made.folder), as_json("status", "--db", store.path)
     it, one = told["daemon"], whole["daemon"]
     assert it["today"] == {name: 2 * value for name, value in one["today"].items()}
-    assert it["outlook"]["budget"] == 4_800
-    assert it["outlook"]["captured"] == 100
-    assert it["outlook"]["changing"] == [2 * count for count in one["outlook"]["changing"]]
+    assert it["snapshot"]["budget"] == 4_800
+    assert it["snapshot"]["captured"] == 100
+    assert it["snapshot"]["changing"] == [2 * count for count in one["snapshot"]["changing"]]
     # Means over the captured pages.
-    assert it["outlook"]["stale"] == pytest.approx(0.9 * 0.088 + 0.1 * 0.5)
-    assert it["outlook"]["clocked"] == pytest.approx(0.45)
-    assert [queue["queue"] for queue in it["outlook"]["capped"]] == [
+    assert it["snapshot"]["stale"] == pytest.approx(0.9 * 0.088 + 0.1 * 0.5)
+    assert it["snapshot"]["clocked"] == pytest.approx(0.45)
+    assert [queue["queue"] for queue in it["snapshot"]["capped"]] == [
         "slower.example", "slow.example",
     ]  # fmt: skip
     # Of 40 audits of 90 pages one in four found a change, of 20 audits of 10 pages one in two.

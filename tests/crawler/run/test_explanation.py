@@ -1,4 +1,4 @@
-"""The outlook of a URL follows from its place, robots.txt and politeness, in that order."""
+"""The next_visit of a URL follows from its place, robots.txt and politeness, in that order."""
 
 from dataclasses import astuple
 
@@ -34,32 +34,32 @@ def way_to(told: Explanation) -> tuple[object, ...]:
 
 async def test_a_url_in_the_frontier_is_due_now(site: SmallStore) -> None:
     site.due(site.page("/"), NOW - 1)
-    assert (await explained(site)).outlook == "due now"
+    assert (await explained(site)).next_visit == "due now"
 
 
 async def test_a_retry_waits_for_its_time(site: SmallStore) -> None:
     site.due(site.page("/"), NOW + 125, attempt=1)
-    outlook = (await explained(site)).outlook
-    assert outlook.startswith("another try is due at ")
-    assert outlook.endswith("(in 2 min)")
+    next_visit = (await explained(site)).next_visit
+    assert next_visit.startswith("another try is due at ")
+    assert next_visit.endswith("(in 2 min)")
 
 
 async def test_a_deferred_url_gives_the_reason(site: SmallStore) -> None:
     site.due(site.page("/"), NOW - 1, deferred="http_503")
-    assert (await explained(site)).outlook == (
+    assert (await explained(site)).next_visit == (
         "deferred to the next run (http_503), due first there"
     )
 
 
 async def test_a_settled_url_is_due_in_the_next_run(site: SmallStore) -> None:
     site.page("/", last_kind="unchanged", last_at=NOW - 5)
-    assert (await explained(site)).outlook == NOT_DUE
+    assert (await explained(site)).next_visit == NOT_DUE
 
 
 async def test_a_url_that_is_held_back_says_why_and_nothing_else(site: SmallStore) -> None:
     robots(site, "User-agent: *\nDisallow: /")
     site.page("/", held_back="trap: calendar")
-    assert (await explained(site)).outlook == "not crawled: trap: calendar"
+    assert (await explained(site)).next_visit == "not crawled: trap: calendar"
 
 
 @pytest.mark.parametrize(("age_days", "asked_again"), [(29, False), (31, True)])
@@ -68,9 +68,9 @@ async def test_a_permanent_alias_is_asked_again_after_some_days(
 ) -> None:
     page = site.page("/new")
     site.page("/", alias_of=page, alias_kind="permanent", alias_at=NOW - age_days * DAY_S)
-    outlook = (await explained(site)).outlook
-    assert (outlook == NOT_DUE) is asked_again
-    assert ("an alias, visited again in the first run after" in outlook) is not asked_again
+    next_visit = (await explained(site)).next_visit
+    assert (next_visit == NOT_DUE) is asked_again
+    assert ("an alias, visited again in the first run after" in next_visit) is not asked_again
 
 
 async def test_a_parked_host_stands_in_the_way_until_its_time(site: SmallStore) -> None:
@@ -79,16 +79,16 @@ async def test_a_parked_host_stands_in_the_way_until_its_time(site: SmallStore) 
         "parked_until = ?, parked_reason = 'http_429'", NOW - 5, NOW + 7_300,
     )  # fmt: skip
     site.due(site.page("/"), NOW - 1)
-    outlook = (await explained(site)).outlook
-    assert outlook.startswith("due now; its host is paused until ")
-    assert outlook.endswith("(in 2 h): http_429")
+    next_visit = (await explained(site)).next_visit
+    assert next_visit.startswith("due now; its host is paused until ")
+    assert next_visit.endswith("(in 2 h): http_429")
 
 
 async def test_what_robots_forbids_is_told_with_rule_line_and_group(site: SmallStore) -> None:
     robots(site, "User-agent: Freshet\nCrawl-delay: 4\nDisallow: /private/\nAllow: /\n")
     site.due(site.page("/private/a"), NOW - 1)
     told = await explained(site, f"{HOST}/private/a")
-    assert told.outlook == "not visited: robots.txt forbids this page (Disallow: /private/)"
+    assert told.next_visit == "not visited: robots.txt forbids this page (Disallow: /private/)"
     assert told.robots is not None
     verdict = told.robots.verdict
     assert (verdict.rule, verdict.line, verdict.agent) == ("Disallow: /private/", 3, "freshet")
@@ -98,16 +98,16 @@ async def test_what_robots_forbids_is_told_with_rule_line_and_group(site: SmallS
 async def test_the_verdict_is_that_for_the_configured_agent(site: SmallStore) -> None:
     robots(site, "User-agent: mine\nDisallow: /\n")
     site.due(site.page("/"), NOW - 1)
-    assert (await explained(site)).outlook == "due now"
+    assert (await explained(site)).next_visit == "due now"
     told = await explained(site, agent="mine")
-    assert "robots.txt forbids this page" in told.outlook
+    assert "robots.txt forbids this page" in told.next_visit
 
 
 async def test_an_unreachable_robots_closes_its_host(site: SmallStore) -> None:
     robots(site, standing="unreachable", reason="timeout_headers")
     site.due(site.page("/"), NOW - 1)
     told = await explained(site)
-    assert told.outlook == (
+    assert told.next_visit == (
         "due now; its host is not visited while robots.txt is unreachable: timeout_headers"
     )
     assert told.robots is not None
@@ -161,7 +161,7 @@ async def test_an_unknown_url_still_gets_the_verdict_of_its_host(site: SmallStor
     robots(site, "User-agent: *\nDisallow: /x\n")
     told = await explained(site, "https://one.example/x", f"{HOST}/x")
     assert (told.url, told.known) == (f"{HOST}/x", None)
-    assert told.outlook == "not crawled: no seed, link, sitemap or redirect leads to it"
+    assert told.next_visit == "not crawled: no seed, link, sitemap or redirect leads to it"
     assert told.robots is not None
     assert not told.robots.verdict.allowed
     assert told.nearest == [f"{HOST}/"]
@@ -170,7 +170,7 @@ async def test_an_unknown_url_still_gets_the_verdict_of_its_host(site: SmallStor
 async def test_a_url_that_was_linked_out_of_scope_names_the_link(site: SmallStore) -> None:
     site.link(site.page("/"), "https://far.example/", NOW, anchor="Far")
     told = await explained(site, "https://far.example/")
-    assert told.outlook == "not crawled: it was out of scope when a link to it was found"
+    assert told.next_visit == "not crawled: it was out of scope when a link to it was found"
     assert told.linked_out_of_scope is not None
     assert told.linked_out_of_scope.url == f"{HOST}/"
 
@@ -182,7 +182,7 @@ async def test_a_url_of_a_closed_pattern_says_what_it_was_closed_for(site: Small
         closed_at=NOW,
     )  # fmt: skip
     found = await explained(site)
-    assert found.outlook == (
+    assert found.next_visit == (
         "not crawled: trap: copies: 30 of 31 pages like /list?sort repeat the text of other pages; "
         "a sample is visited to see if that changes"
     )

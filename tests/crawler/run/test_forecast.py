@@ -126,16 +126,16 @@ async def test_after_a_visit_that_the_estimate_does_not_know_its_rate_and_interv
     found = await ahead(store, page)
     assert found.rate.per_day == 0.5
     assert found.stale == pytest.approx(-expm1(-0.5))
-    assert (found.worth, found.due_in_days, found.estimated_at) == (None, 3.0, None)
+    assert (found.value, found.due_in_days, found.estimated_at) == (None, 3.0, None)
     assert found.last is not None
-    assert found.last.worth is None
+    assert found.last.value is None
 
 
 async def test_without_an_estimate_the_rate_is_that_of_its_own_visits(store: SmallStore) -> None:
     visits = [(float(day), "changed") for day in range(40, 1, -2)]
     page = page_with(store, "/page", (42.0, "new"), *visits)
     found = await ahead(store, page)
-    assert (found.estimated_at, found.worth, found.due_in_days) == (None, None, None)
+    assert (found.estimated_at, found.value, found.due_in_days) == (None, None, None)
     assert found.rate.lower < found.rate.per_day < found.rate.upper
     assert found.rate.per_day > 0.5
     assert found.rate.compared == 20
@@ -318,7 +318,7 @@ async def test_a_page_under_a_rate_policy_has_a_plan(store: SmallStore) -> None:
     believed(store, page, planned=1.0, due_at=NOW + DAY_S / 2)
     found = await ahead(store, page)
     assert found.due_in_days == pytest.approx(0.5)
-    assert found.price is found.worth is None
+    assert found.price is found.value is None
     text = await said(store, page)
     assert "The plan of lambda_crawl for 24 requests a day visits it about once a day." in text
     none = page_with(store, "/none", (9, "new"), (0.5, "changed"))
@@ -373,7 +373,7 @@ async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: Smal
     item = page_with(store, "/item", found_at=NOW - DAY_S / 2)
     believed(store, item, rate=0.0, urgent=1, due_at=NOW - 60)
     new = await ahead(store, item)
-    assert (new.urgent, new.worth, new.due_in_days) == (True, None, 0.0)
+    assert (new.urgent, new.value, new.due_in_days) == (True, None, 0.0)
     assert "it is visited before other pages" in await said(store, item)
     assert "learnt" not in words
     store.items(front, [NOW - 9 * DAY_S + n for n in range(12)], [0.0, 3_600.0, DAY_S])

@@ -89,7 +89,7 @@ def test_an_alert_that_is_due_waits_for_the_next_run(
 ) -> None:
     counts = RuleCounts(
         rule="r", waiting=0, pending=pending, sent=0, failed=0, sent_at=None, next_at=next_at,
-        said="refused",
+        answer="refused",
     )  # fmt: skip
     assert alerts._next_try(counts, NOW) == told
 

@@ -195,7 +195,7 @@ def rule_statuses(counts: Iterable[Sequence[RuleCounts]], settings: Settings) ->
     """Return the rules, with what several stores count together; last those that were removed."""
     stand = {each.rule: each for each in alerts.merged(counts)}
     none = RuleCounts(
-        rule="", waiting=0, pending=0, sent=0, failed=0, sent_at=None, next_at=None, said=None
+        rule="", waiting=0, pending=0, sent=0, failed=0, sent_at=None, next_at=None, answer=None
     )
     found = [
         RuleStatus(
@@ -237,8 +237,8 @@ def _print(found: list[RuleStatus], now: float) -> None:
         "Refused",
         ("rule", "why", "next try"),
         [
-            (counts.rule, counts.said, _next_try(counts, now))
+            (counts.rule, counts.answer, _next_try(counts, now))
             for counts in (each.counts for each in found)
-            if counts.said is not None
+            if counts.answer is not None
         ],
     )

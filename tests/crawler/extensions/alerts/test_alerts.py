@@ -111,7 +111,7 @@ def test_what_was_refused_is_shown_and_tried_again_when_asked(tmp_path: Path) ->
     with receiving(400) as (url, _):
         options += configured(tmp_path, url)
         refused = rule(*options, "--send")
-        assert (refused["failed"], refused["said"]) == (1, "HTTP 400 Bad Request")
+        assert (refused["failed"], refused["answer"]) == (1, "HTTP 400 Bad Request")
         assert "HTTP 400" in invoke(*options)[1]
     # A daemon may be writing the store meanwhile.
     with being_written(tmp_path / "crawl.db"):
