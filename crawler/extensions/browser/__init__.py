@@ -68,7 +68,7 @@ class BrowserRenderer:
         self._browsers: Browsers | None = None
 
     def around(self, inner: Fetcher, others: Fetcher, rules: LoadRules) -> RenderedPages:
-        """Return a fetcher of pages, some of which are rendered."""
+        """Return a fetcher that renders some pages."""
         return RenderedPages(self, inner, others, rules)
 
     @property
@@ -100,7 +100,7 @@ class BrowserRenderer:
 
 
 class RenderedPages:
-    """A fetcher of pages that passes on what is not to be rendered."""
+    """A fetcher that renders pages, and passes other requests on."""
 
     def __init__(
         self, by: BrowserRenderer, pages: Fetcher, others: Fetcher, rules: LoadRules
@@ -110,13 +110,13 @@ class RenderedPages:
         self.obey(by.settings)
 
     def obey(self, settings: Settings) -> None:
-        """Render the pages for which these settings say so from now on."""
+        """Apply the settings: they select the pages to render from now on."""
         said = settings.group(BrowserSettings)
         self._mode_at = key_at(settings, "render", said.render)
         self._wait_at = key_at(settings, "render_wait", said.wait)
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one request, and render the page that comes where that is wanted."""
+        """Make one request, and render the page if the settings select it."""
         mode = self._mode_at(request.url)
         if mode == "never" or request.accept != "page":
             return await self._pages.fetch(request)

@@ -1,7 +1,7 @@
-"""Chromium without a network of its own: it shows a page, and asks us for all that the page needs.
+"""Chromium without a network: it shows a page, and Freshet makes all requests of the page.
 
-*Invariant.* No connection of the browser leads anywhere: its proxy is a closed port of this
-machine, it knows no names, and sends no datagrams. Consequence: what a page requests comes by
+*Invariant.* The browser cannot connect to any host: its proxy is a closed port of this machine, it
+resolves no names, and sends no datagrams. Consequence: a page's requests are answered by
 :data:`Serve` or not at all, so that robots.txt, address guard and limits hold for it as for us.
 """
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _QUIET_S: Final = 0.5
 _TICK_S: Final = 0.05
-#: Seconds for what a page is not waited for: a browser that starts, a document that is read.
+#: Seconds for overhead: the start of a browser, the reading of a document.
 _OVERHEAD_S: Final = 30.0
-#: A process is not used for ever: what pages leave behind goes with it.
+#: Pages of one process, after which a new one frees the memory that pages leave behind.
 _PAGES_EACH: Final = 200
-#: Seconds after which one that has nothing to show is ended, which has some 400 MB.
+#: Seconds after which an idle browser, of some 400 MB, is ended.
 _IDLE_S: Final = 60.0
-#: Options that keep it from every network, and what is taken from pages that would need one.
+#: Options that keep it from every network, and features that are off because they need one.
 _ISOLATED: Final = (
     "--proxy-server=http://127.0.0.1:PORT",
     "--proxy-bypass-list=<-loopback>",
@@ -62,8 +62,8 @@ _DROPPED: Final = frozenset(
 #: The header that lets other origins read an answer, and a value that no origin has.
 _PERMISSION: Final = "access-control-allow-origin"
 _FOR_NOBODY: Final = "none"
-#: The document with its shadow trees, without what scripts say and what is for browsers that run
-#: none; null if it is too long. It is copied to where nothing of the page runs.
+#: The document with its shadow trees, without scripts and ``noscript`` elements; null if it is too
+#: long. It is copied to a world in which the page's scripts do not run.
 _SERIALISED: Final = """(most => {
   const aside = document.implementation.createHTMLDocument();
   const open = (live, copies) => live.querySelectorAll('*').forEach((each, number) => {
@@ -80,8 +80,8 @@ _SERIALISED: Final = """(most => {
   const text = '<!DOCTYPE html>' + copy.outerHTML;
   return text.length > most ? null : text;
 })"""
-#: Waits for seconds by the page's own clock, which stands while its scripts are busy or wait for a
-#: processor: what they have planned for that time comes first.
+#: Waits for seconds by the page's clock, which stops while its scripts are busy or wait for a
+#: processor: work that they have planned for that time is done first.
 _RESTED: Final = """(seconds => new Promise(done => requestIdleCallback(() => setTimeout(
   () => requestIdleCallback(done, {timeout: 500}), 1e3 * seconds), {timeout: 500})))"""
 
@@ -90,8 +90,8 @@ _RESTED: Final = """(seconds => new Promise(done => requestIdleCallback(() => se
 class BrowserRules:
     """The program (empty: the one that is installed), who we are, and the bounds of a page.
 
-    A page may make requests of the ``kinds`` (Chromium's), but not to ``blocked_hosts`` and what is
-    below them.
+    A page may make requests of the ``kinds`` (Chromium's), but not to ``blocked_hosts`` and
+    their subdomains.
     """
 
     executable: str = ""
@@ -139,10 +139,10 @@ class Browsers:
         self._ending = set[asyncio.Task[None]]()
 
     async def show(self, document: FetchResult, serve: Serve, wait: str | float) -> FetchResult:
-        """Show a document until what is waited for has come, and return what it has become.
+        """Show a document until the awaited state, and return the resulting document.
 
-        ``wait`` is ``quiet``, seconds, or a CSS selector. Raises Unfetched if that never comes, the
-        browser is lost, or the page is too large.
+        ``wait`` is ``quiet``, seconds, or a CSS selector. Raises Unfetched if the state is not
+        reached, the browser is lost, or the page is too large.
         """
         async with self._free:
             chromium = self._idle.pop() if self._idle else _Chromium(self.rules)
@@ -157,7 +157,7 @@ class Browsers:
             return shown
 
     def _end(self, chromium: _Chromium, shown: int) -> None:
-        """End a browser that has shown nothing since it had shown so many pages."""
+        """End a browser that has shown no page since the count ``shown``."""
         if chromium in self._idle and chromium.shown == shown:
             self._idle.remove(chromium)
             self._ending.add(task := asyncio.create_task(chromium.stop()))
@@ -192,7 +192,7 @@ class _Load:
             found = await self._found(route)
         except Exception as error:  # noqa: BLE001 - this task is playwright's; the load raises it
             found, self.error = None, error
-        # The page may have gone meanwhile.
+        # The page may be closed meanwhile.
         with suppress(_driver().Error):
             if found is None:
                 # A navigation that ends with this word leaves the page as it is.
@@ -206,13 +206,13 @@ class _Load:
         asked = route.request
         if not asked.is_navigation_request():
             return await self._serve(asked.url, asked.resource_type, asked.method, asked.headers)
-        # The first is the page's own. Frames, other windows and other pages are no part of it.
+        # The first navigation is the page's. Frames, other windows and pages are not part of it.
         document = None if self._is_given else self.document
         self._is_given = True
         return document
 
     async def settled(self, rested: Callable[[float], Awaitable[object]]) -> None:
-        """Wait for what is waited for; the page has ``rested`` for seconds of its own."""
+        """Wait for the awaited state; the page has ``rested`` for seconds of its clock."""
         ends_at = self._began_at + self.most_s
         if isinstance(self.wait, float | int):
             await asyncio.sleep(min(self.wait, self.most_s))
@@ -230,7 +230,7 @@ class _Load:
 
 
 class _Chromium:
-    """One browser with processes of its own, which has ``shown`` so many pages."""
+    """One browser with its processes; ``shown`` counts its pages."""
 
     def __init__(self, rules: BrowserRules) -> None:
         self.shown = 0
@@ -281,11 +281,11 @@ class _Chromium:
         if load.error is not None:
             raise load.error
         await context.close()
-        # The mark goes before what the answer says of its encoding.
+        # The byte order mark takes precedence over the encoding that the response states.
         return replace(load.document, body=BOM_UTF8 + text.encode("utf-8", "replace"))
 
     async def _started(self) -> Browser:
-        # Bound, and never listened at: nobody else can listen there, either.
+        # Bound, without listening, so that no other process can listen there.
         closed = self._held.enter_context(socket.socket())
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -328,14 +328,14 @@ class _Chromium:
 
 
 def _told(answer: FetchResult) -> dict[str, str]:
-    """Return the headers that a page gets, which let it read no more than the server's own do."""
+    """Return the headers for a page; they let it read no more than the server's headers do."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in answer.headers:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         if name not in _DROPPED:
-            # Of two permissions that differ none counts; the browser sees that if it has both.
+            # Two permissions that differ are void; the browser sees that if it has both.
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    # Where there is none, playwright adds one for the origin that asks.
+    # Without a permission, playwright adds one for the requesting origin.
     return {_PERMISSION: _FOR_NOBODY} | headers
 
 
@@ -344,7 +344,7 @@ def _driver() -> ModuleType:
 
 
 async def _evaluated(session: CDPSession, function: str, argument: float) -> object:
-    """Return what a function makes of a page; the page's scripts have no hand in that."""
+    """Return the value of a function on a page, isolated from the page's scripts."""
     frame = (await session.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
     world = await session.send("Page.createIsolatedWorld", {"frameId": frame})
     how = {"contextId": world["executionContextId"], "returnByValue": True, "awaitPromise": True}

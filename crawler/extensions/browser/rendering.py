@@ -1,8 +1,8 @@
-"""Pages that a browser renders, whose requests are made and bounded as all of ours.
+"""Pages that a browser renders. Their requests are made and bounded like all others.
 
-*Invariant.* A page's requests end before its visit does, are counted by host queue, and go to no
-host that is parked. Consequence: politeness and the budget take a load for what it is, many
-requests, and what a host answers to one of them holds for all that is asked of it.
+*Invariant.* A page's requests end before its visit does, are counted by host queue, and are never
+sent to a parked host. Consequence: politeness and the budget count a load as the many requests that
+it is, and a host's answer to one of them applies to all further requests.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from freshet.crawler.run.network import LoadRules
 from freshet.crawler.urls import Origin, is_http, origin, registrable_domain, resolve, robots_url
 from freshet.storage.records import FetchResult
 
-#: Hosts outside the crawl whose robots.txt is remembered, and for how long.
+#: Hosts outside the crawl with a remembered robots.txt, and the seconds of that.
 _HOSTS: Final = 1_024
 _REMEMBERED_S: Final = 3_600.0
 _MOST_REDIRECTS: Final = 5
-#: Types of what a page may use, but not read, if another origin answers, by the kind of request.
+#: Types that a page may use, but not read, from another origin, by the kind of request.
 _UNREAD: Final[Mapping[str, re.Pattern[str]]] = {
     "script": re.compile(r"(text|application)/(x-)?(java|ecma|live|j)script[0-9.]*"),
     "stylesheet": re.compile(r"text/css"),
@@ -48,7 +48,7 @@ class RenderingFetcher:
     )
 
     async def fetch(self, request: Request, mode: RenderMode, wait: RenderWait) -> FetchResult:
-        """Make the request for a page, and render what comes if it needs that, or always."""
+        """Make the request for a page, and render the response if it needs that, or always."""
         if mode == "always":
             # What the page loads may have changed where the document has not.
             request = replace(request, validators=None)
@@ -76,7 +76,7 @@ def _is_away(result: FetchResult) -> bool:
 
 
 def _troubled(page: FetchResult, by: FetchResult) -> FetchResult:
-    """Return the failure of a page by that of a request which it made."""
+    """Return the failure of a page that the failure of one of its requests causes."""
     is_parked = by.reason == "parked_host"
     reason = "parked_host" if is_parked else "browser"
     shown = _failed(page, reason, f"{by.url}: {by.detail or by.status}")
@@ -94,7 +94,7 @@ def _failed(page: FetchResult, reason: str, detail: str) -> FetchResult:
 class _Requests:
     """The requests of one page.
 
-    ``trouble`` is one that its own site has no answer to for now: what the page shows is no change.
+    ``trouble`` is a failure of its site for now: what the page shows then is not a change.
     """
 
     by: RenderingFetcher
@@ -126,7 +126,7 @@ class _Requests:
         for _ in range(_MOST_REDIRECTS + 1):
             if target is None or not await self._may(target):
                 return None
-            # Who has left the page's origin does not come back as its user.
+            # A request that has left the page's origin does not return with its credentials.
             is_home = is_home and self._is_home(target)
             wanted = Request(target, "requisite", headers=passed, is_anonymous=not is_home)
             result = await self._fetch(wanted)
@@ -146,7 +146,7 @@ class _Requests:
         return is_usable or permission in ("*", str(origin(self.url)))
 
     def _passed(self, url: str, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """Return the headers that a page may choose: more of them for its own origin."""
+        """Return the headers that a page may choose; for its origin these are more."""
         own = ("authorization", "x-") if self._is_home(url) else ()
         chosen = ("accept", "origin", *own)
         return tuple((name.title(), headers[name]) for name in headers if name.startswith(chosen))

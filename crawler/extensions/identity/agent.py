@@ -39,7 +39,7 @@ _DAY_S: Final = 86_400
 
 
 class IdentitySettings(SettingsGroup):
-    """``[identity]``: what requests say of who asks."""
+    """``[identity]``: the crawler's identity in requests."""
 
     sign: bool
     key: str
@@ -53,7 +53,7 @@ class IdentitySettings(SettingsGroup):
     addresses: Networks
 
     def silent(self) -> Self:
-        """Return settings by which no request says who asks: a made-up web needs no key."""
+        """Return settings without an identity: a synthetic web needs no key."""
         return self.model_copy(update={"sign": False, "from_address": ""})
 
 
@@ -71,7 +71,7 @@ def layer(settings: Settings) -> IdentityLayer:
 
 
 class IdentityLayer:
-    """Makes fetchers whose requests say who asks."""
+    """Makes fetchers that add the identity to requests."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -81,7 +81,7 @@ class IdentityLayer:
         return IdentityFetcher(inner, self._settings, rules)
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: no resources are held."""
 
 
 class IdentityFetcher:
@@ -92,14 +92,14 @@ class IdentityFetcher:
         self.obey(settings)
 
     def obey(self, settings: Settings) -> None:
-        """Say what these settings ask for from now on; raises CrawlError, as :func:`check`."""
+        """Apply the settings from now on; raises CrawlError, as :func:`check`."""
         said = settings.group(IdentitySettings)
         self._signer = _signer(settings)
         self._signs_at = key_at(settings, "sign", said.sign)
         fields = [("From", said.from_address)] if said.from_address else []
         self._always: tuple[tuple[str, str], ...] = tuple(fields)
         says = self._always or self._signer
-        # A request that says nothing more costs nothing more.
+        # Without an identity a request has no extra cost.
         self.fetch = self._introduced if says else self._inner.fetch
 
     async def _introduced(self, request: Request) -> FetchResult:
@@ -114,7 +114,7 @@ class IdentityFetcher:
 
 
 def _signer(settings: Settings) -> RequestSigner | None:
-    """Return what signs requests, None where none are; raises CrawlError."""
+    """Return the signer of requests, None without signatures; raises CrawlError."""
     said = settings.group(IdentitySettings)
     if not (said.sign or any(each.sign for each in settings.sites)):
         return None

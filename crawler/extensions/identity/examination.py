@@ -17,7 +17,7 @@ _SOON_S: Final = 7 * 86_400
 
 
 class Names(Protocol):
-    """The names of addresses, and the addresses of names; OSError where there are none."""
+    """Lookups of the names of addresses and the addresses of names; OSError without a result."""
 
     async def name(self, address: str) -> str:
         """Return the name of an address."""
@@ -41,7 +41,7 @@ class SystemNames:
 
 
 async def examined(settings: Settings, now: float, names: Names | None = None) -> list[_Finding]:
-    """Return what is found; nothing where the settings say nothing."""
+    """Return the findings; empty without settings of an identity."""
     said, names = settings.group(IdentitySettings), names or SystemNames()
     is_signed = said.sign or any(each.sign for each in settings.sites)
     alone = [it for it in said.addresses if it.num_addresses == 1]

@@ -1,7 +1,7 @@
 """Keys of the crawler: a file of Ed25519 keys (JWK), its rotation, and the public directory.
 
-The file is a JWK Set (RFC 7517, RFC 8037) with the private keys. Of those whose time has come the
-newest signs. The others stay in the directory until they expire.
+The file is a JWK Set (RFC 7517, RFC 8037) with the private keys. The newest key
+that has begun signs. The others stay in the directory until they expire.
 """
 
 import json
@@ -64,7 +64,7 @@ IdentityKeys: TypeAlias = Sequence[IdentityKey]
 
 
 def key_file(said: str) -> Path:
-    """Return the path of the keys, given ``identity.key``; raises CrawlError if there is none."""
+    """Return the path of the keys, given ``identity.key``; raises CrawlError without one."""
     if said:
         return Path(said).expanduser()
     if (beside := users_file()) is None:
@@ -78,7 +78,7 @@ def new_key(now: float) -> IdentityKey:
 
 
 def signing_at(keys: IdentityKeys, now: float) -> IdentityKey | None:
-    """Return the key that signs at a time, None if there is none."""
+    """Return the key that signs at a time, or None."""
     usable = [it for it in published(keys, now) if it.begins <= now]
     return max(usable, key=lambda it: it.begins, default=None)
 
@@ -89,9 +89,9 @@ def published(keys: IdentityKeys, now: float) -> IdentityKeys:
 
 
 def rotated(keys: IdentityKeys, now: float, after_days: float, keep_days: float) -> IdentityKeys:
-    """Return the keys with a new one, which signs in so many days, and without expired ones.
+    """Return the keys without expired ones and with a new one, which signs in ``after_days``.
 
-    The others expire so many days after that.
+    The others expire ``keep_days`` after that.
     """
     begins = int(now + after_days * DAY_S)
     ends = int(begins + keep_days * DAY_S)
@@ -111,7 +111,7 @@ def read_keys(path: Path) -> IdentityKeys:
     """Read the keys of a file.
 
     Raises:
-        CrawlError: there is none, others may read it, or it holds something else.
+        CrawlError: the file is missing, readable by others, or not a key file.
     """
     try:
         with path.open("rb") as file:

@@ -1,6 +1,6 @@
 """Pages that are refused to a crawler, by host, in ``freshet status`` and on the dashboard.
 
-They are those whose last answer was 401, 403 or 429, or a page that asks who is there (a captcha).
+Their last answer was 401, 403 or 429, or a captcha.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +13,8 @@ from freshet.crawler.run.hooks import StatusTable
 from freshet.crawler.run.terminal import counted
 from freshet.storage.database import row_to
 
-#: A host is shown from so many refused pages on, and an operator told of it from this share on:
-#: nearly every site keeps some pages to itself.
+#: A host is listed from this number of refused pages on, and reported as a problem from this share
+#: on, because nearly every site restricts some pages.
 _LEAST: Final = 3
 _SHARE: Final = 0.1
 _SHOWN: Final = 20
@@ -57,7 +57,7 @@ class HostRefusals:
 
     @property
     def advice(self) -> str:
-        """Advice, by how most of them refuse."""
+        """The advice, by the most frequent form of refusal."""
         if self.too_many * 2 >= self.refused:
             return "Slow down: a longer delay_s for the host in [[sites]]."
         if self.unauthorized * 2 > self.refused:

@@ -1,6 +1,6 @@
 """``/.well-known/http-message-signatures-directory``: the public keys, signed by each of them.
 
-Who asks needs no token. Without ``identity.directory`` there is nothing.
+Requests need no token. Without ``identity.directory`` the answer is 404.
 """
 
 import logging
@@ -24,7 +24,7 @@ _CACHED: Final = {hdrs.CACHE_CONTROL: "max-age=86400"}
 
 
 class KeyDirectory:
-    """The keys of the settings, as they are in their file when somebody asks."""
+    """The keys of the settings, read from their file at each request."""
 
     def __init__(self, _api: StoreApi, settings: Settings) -> None:
         self._said = settings.group(IdentitySettings)

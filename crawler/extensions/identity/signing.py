@@ -1,11 +1,11 @@
 """Signatures of requests and of the directory: HTTP Message Signatures (RFC 9421) by Ed25519.
 
-As draft-ietf-webbotauth-httpsig-protocol-01 of 29 October 2026 says. Covered are the authority of
-the request and the directory that it names. Neither method nor path is: intermediaries write paths
-anew, and a signature that fails is worse than none.
+The signature follows draft-ietf-webbotauth-httpsig-protocol-01 of 29 October 2026. It covers the
+authority of the request and the directory that the request names, but neither method nor path:
+intermediaries rewrite paths, and a signature that fails is worse than a missing one.
 
-Ed25519 has no chance in it: requests of the same ten seconds to a host have the same signature,
-which is made once. It takes as long as a third of a GET. With a nonce each has its own.
+Ed25519 is deterministic: requests to a host within the same ten seconds have the same signature,
+which is made once. With a nonce each request has its own, which takes about a third of a GET.
 """
 
 import logging
@@ -32,17 +32,17 @@ _Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 #: The label of the signature, and of its member of Signature-Agent.
 _LABEL: Final = "sig1"
-#: Seconds of which requests share a signature, and hosts for which it is kept.
+#: Seconds in which requests share a signature, and the most hosts with a stored one.
 _STEP_S: Final = 10
 _HOSTS: Final = 4_096
-#: Octets of a nonce, as in the test vectors of the draft: servers exist that want just so many.
+#: Octets of a nonce, as in the test vectors of the draft: some servers require this number.
 _NONCE_OCTETS: Final = 64
 #: Days for which the signature of a directory holds: lists that pass it on may be made weekly.
 _DIRECTORY_DAYS: Final = 7
 
 
 class RequestSigner:
-    """Signs requests by the newest key whose time has come.
+    """Signs requests by the newest key that has begun.
 
     ``created`` is set back by ``skew_s``, for servers whose clocks are behind.
     """
@@ -56,7 +56,7 @@ class RequestSigner:
         self._fields: Callable[[str, int], _Fields] = _no_fields
 
     def fields(self, authority: str, now: float) -> _Fields:
-        """Return the fields that sign a request to an authority; none if every key has expired."""
+        """Return the fields that sign a request to an authority; empty if every key has expired."""
         if now >= self._key_until:
             self._choose(now)
         return self._fields(authority, int(now - now % _STEP_S))

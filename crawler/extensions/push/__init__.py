@@ -42,11 +42,11 @@ class ReceiverSettings(SettingsGroup):
 
 
 def check(settings: Settings) -> None:
-    """Find nothing wrong: only a daemon listens."""
+    """Do nothing: only a daemon listens."""
 
 
 def accompany(context: RunContext, _network: Network) -> Companion | None:
-    """Return the receiver of a daemon whose settings name an address.
+    """Return the receiver of a daemon with an address in its settings.
 
     Raises:
         CrawlError: ``public_url`` is set without ``listen``.

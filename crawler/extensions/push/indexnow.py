@@ -1,6 +1,6 @@
 """IndexNow pings: changed URLs, and the keys that authorise them.
 
-The protocol is that of indexnow.org: one URL in a query, or up to 10,000 of one host in JSON.
+The protocol is indexnow.org's: one URL in a query, or up to 10,000 of one host in JSON.
 """
 
 import json
@@ -29,7 +29,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """The key of an origin, and the URL at which it must stand for its pings to count."""
+    """The key of an origin, and the URL that must serve it for pings to count."""
 
     origin: str
     key: str
@@ -41,8 +41,8 @@ class KeyPlace:
         return self.location[: self.location.rindex("/") + 1]
 
 
-#: A key, and URLs of its origin, as written, that are said to have changed. What is no valid ping
-#: is :class:`Refused`.
+#: A key, and the URLs of its origin that a ping reports as changed, as written. An invalid ping
+#: raises :class:`Refused`.
 Ping: TypeAlias = tuple[KeyPlace, tuple[str, ...]]
 
 
@@ -98,7 +98,7 @@ def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...
 
 
 def _place_of(home: str, key: str, location: str | None) -> KeyPlace:
-    """Return where the key of an origin stands: at its root, unless a ping says another place."""
+    """Return the URL of an origin's key: at its root, unless a ping names another place."""
     place = f"{home}/{key}.txt" if not location else without_fragment(location)
     if _origin(place, "key of another host") != home:
         raise Refused(422, "ping: key of another host")
@@ -133,12 +133,12 @@ def _origin(url: str, why: str) -> str:
 
 # -- key cache ---------------------------------------------------------------
 # *Invariant.* At most ``_ASKING`` keys of one host are requested. Consequence: pings with made-up
-# keys cost their host a few requests an hour; its own first ping may then have to wait.
+# keys cost their host a few requests an hour; its first true ping may then have to wait.
 
 _HOUR_S: Final = 3_600.0
 #: Requests for a key file of one host: three at once, three an hour.
 _ASKING: Final = (3.0, 3.0 / _HOUR_S)
-#: A proven key has an allowance of its own, which no forger can use up.
+#: A proven key has a separate allowance, which no forger can use up.
 _RENEWING: Final = (2.0, 2.0 / _HOUR_S)
 _VALID_S: Final = 24 * _HOUR_S
 #: A missing key is requested again after this, then after four times it.
@@ -183,7 +183,7 @@ class KeyCache:
         return self._asking.take(place.origin, now)
 
     def settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
-        """Record that the key stands there, or does not; None: the host did not answer."""
+        """Record whether the URL serves the key; None: the host did not answer."""
         before = self._entries.get(place)
         failures = 0 if is_valid else (before.failures if before else 0) + 1
         known = bool(is_valid) or (before is not None and before.ever_valid)

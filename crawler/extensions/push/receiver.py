@@ -1,4 +1,4 @@
-"""The receiver of pushes beside a daemon: its parts, and what they write."""
+"""The receiver of pushes beside a daemon: its parts, and their writes."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
@@ -59,12 +59,12 @@ class PushReceiver(Companion):
         self._listener = listener
 
     async def turn(self, now: float) -> None:
-        """Place due requests, and write what was received."""
+        """Place due requests, and write received notifications."""
         if self._turn is not None:
             await self._turn(now)
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """Note what is in the store."""
+        """Pass committed entries to the parts."""
         if self._parts is not None:
             self._parts.committed(batch)
 
@@ -114,7 +114,7 @@ class _Parts:
             self._subscriber.acknowledged(batch)
 
     async def turn(self, now: float) -> None:
-        """Place due requests unless the pool stops, and write what was received."""
+        """Place due requests unless the pool stops, and write received notifications."""
         self.refusals.tell(now)
         entries: list[Entry] = []
         if not self._pool.stopping:

@@ -81,7 +81,7 @@ class PushRequest:
     ``read`` gives the body, None where it is longer than the given number of bytes.
 
     Raises (``read``):
-        TimeoutError: the body did not come in time.
+        TimeoutError: the body did not arrive in time.
     """
 
     method: str
@@ -248,7 +248,7 @@ class Endpoint:
 
 
 def _seconds(text: str | None) -> float | None:
-    """Parse a number of seconds; None where it is missing, 0 where it is no number."""
+    """Parse a number of seconds; None if it is missing, 0 if it is invalid."""
     if text is None:
         return None
     return float(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0.0
@@ -292,7 +292,7 @@ class PushListener:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             reply = await self._answer(self._pushed(request))
-        except Exception:  # whatever it is: the next request is answered
+        except Exception:  # the next request must be answered after any error
             log.exception("a pushed request could not be answered")
             reply = PushResponse(500)
         headers = {"X-Content-Type-Options": "nosniff"}

@@ -8,7 +8,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
 
-#: State of a subscription at its hub. ``wanted``: none, or expired; the hub is asked. ``active``:
+#: State of a subscription at its hub. ``wanted``: missing or expired; the hub is asked. ``active``:
 #: verified, its lease runs. ``denied``: the hub refused. ``leaving``: to be ended.
 SubscriptionState: TypeAlias = Literal["wanted", "active", "denied", "leaving"]
 

@@ -1,7 +1,7 @@
 """Subscriptions to hubs as a state machine (W3C WebSub, sections 5 and 6).
 
 Invariant: a hub's verification is confirmed only for a pending request of this side with the same
-mode and topic. Consequence: nobody else can subscribe us, or end our subscriptions.
+mode and topic. Consequence: no other party can subscribe us, or end our subscriptions.
 
 The time is an argument, in Unix seconds, and ``mint`` gives unguessable tokens. Methods return the
 new state of a subscription where something is to be stored.
@@ -61,8 +61,8 @@ _HOPS: Final = 3
 class Leases:
     """All subscriptions, by the token in their callback.
 
-    ``lease_s`` is the lease to request; there are at most so many subscriptions, in all (``most``)
-    and ``of_a_host``.
+    ``lease_s`` is the lease to request; ``most`` limits the subscriptions in all, ``of_a_host`` per
+    host.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class Leases:
         return len(self._by_token)
 
     def of(self, token: str) -> Subscription | None:
-        """Return the subscription whose callback has this token."""
+        """Return the subscription with this token in its callback."""
         return self._by_token.get(token)
 
     def urls(self) -> list[str]:
         """Return the subscribed pages."""
         return [each.url for each in self._by_token.values()]
 
-    # -- what is wanted ----------------------------------------------------------
+    # -- wanted subscriptions ----------------------------------------------------
 
     def advertised(
         self, page_id: int, host_id: int, url: str, said: HubLink, now: float
@@ -134,7 +134,7 @@ class Leases:
     # -- asking hubs -------------------------------------------------------------
 
     def due(self, now: float) -> list[Subscription]:
-        """Return the subscriptions whose request to the hub is due, the longest due first."""
+        """Return the subscriptions with a due request to the hub, the longest due first."""
         found = [each for each in self._by_token.values() if each.next_at <= now]
         return sorted(found, key=lambda each: (each.next_at, each.page_id))
 
@@ -156,7 +156,7 @@ class Leases:
     ) -> Subscription | None:
         """Record the hub's answer to the request: accepted, moved, or a failure with its reason.
 
-        None where the subscription has ended since, or there is nothing to store.
+        None if the subscription has ended since, or the store need not change.
         """
         known = self._by_token.get(token)
         if known is None or (failure is None and moved_to is None):
@@ -178,14 +178,14 @@ class Leases:
         del self._by_page[gone.page_id]
         self._of_host[gone.host_id] -= 1
 
-    # -- what hubs say -----------------------------------------------------------
+    # -- answers of hubs ---------------------------------------------------------
 
     def verified(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
     ) -> Subscription | None:
-        """Confirm a hub's verification; None if there was no such request.
+        """Confirm a hub's verification; None without such a request.
 
-        ``lease_s`` is the hub's grant, None where it does not say, as for an unsubscription.
+        ``lease_s`` is the hub's grant, None if it is not stated, as for an unsubscription.
         """
         known = self._by_token.get(token)
         if known is None or topic != known.topic or mode != _mode(known):
@@ -262,9 +262,9 @@ log = logging.getLogger(__name__)
 #: Of a subscription one body is read in five minutes.
 _READ: Final = (1.0, 1.0 / 300.0)
 _PREFIX_BYTES: Final = 2_048
-#: Entries of a longer feed that are read: its front, where new entries stand.
+#: Entries of a longer feed that are read, from its front, where new entries are.
 _ENTRIES: Final = 500
-#: API requests at once, of whatever kind: subscriptions are never urgent.
+#: Concurrent API requests of any kind: subscriptions are never urgent.
 _CALLS: Final = 8
 _MOVED: Final = frozenset({307, 308})
 #: Time out of scope after which a subscription ends: seeds may be undecided.
@@ -371,7 +371,7 @@ class Subscriber:
     async def notified(self, known: Subscription, now: float) -> bool:
         """Handle a notification that the topic has changed; return whether it is kept.
 
-        Until a visit has answered it, further ones say nothing new.
+        Until a visit has answered it, further ones add no information.
         """
         if known.page_id in self._unanswered:
             return True

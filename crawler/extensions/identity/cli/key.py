@@ -23,7 +23,7 @@ def _group() -> None:
 
 @key_command.command("new")
 def new_command(config: ConfigFile = None) -> None:
-    """Make a key, in the file that identity.key names; an existing one stays as it is."""
+    """Make a key in the file that identity.key names; an existing file is not changed."""
     from freshet.crawler.extensions.identity.keys import key_file, new_key, write_new  # noqa: PLC0415 - an extra
 
     path, key = key_file(_said(config).key), new_key(time.time())
