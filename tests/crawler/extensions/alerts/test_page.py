@@ -39,8 +39,8 @@ async def test_each_rule_is_listed_with_its_state_and_no_secret(settings: Settin
     with writing(settings.browser.site.store.database) as db:
         db.execute(
             "INSERT INTO alert_message (key, rule, made_at, body, state, since, next_at, said) "
-            "VALUES ('k', 'lost', ?1, 'b', 'failed', ?1, ?1, 'HTTP 410')",
-            (START,),
+            "VALUES ('k', 'lost', :at, 'b', 'failed', :at, :at, 'HTTP 410')",
+            {"at": START},
         )
     body = await settings.page("/alerts")
     assert "quiet" in body
