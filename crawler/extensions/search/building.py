@@ -12,15 +12,15 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.run.terminal import Tell
 from freshet.storage.database import Database
 
-#: Pages of one transaction: what a kill loses.
+#: Pages of one transaction, the most that a kill loses.
 _BATCH: Final = 100
 
 
 async def index_pending(database: Database, parser: Parser, tell: Tell | None = None) -> int:
     """Index the documents that the index lacks, and return how many these were.
 
-    Their words come from kept bodies; of a page without one its title is indexed. An interrupted
-    call goes on where it was. Without an index it does nothing.
+    Their words are read from stored bodies; without a body only the title is indexed. A later call
+    continues an interrupted one. Without an index the call has no effect.
 
     Raises:
         StoreError: the store cannot be read or written.

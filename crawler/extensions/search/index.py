@@ -1,6 +1,6 @@
 """The search index of a store, as runs and verbs of the core know it.
 
-Every crawl loads this module; most stores have no index, and load nothing else.
+Every crawl loads this module; a store without an index loads no other one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IS_THERE: Final = "SELECT 1 FROM sqlite_master WHERE name = 'search_index'"
 
 
 class FollowingIndex(RunIndex):
-    """The index of a run: it holds what the changefeed tells, and a meter measures by it."""
+    """The index of a run: it has the documents of the changefeed, and a meter measures with it."""
 
     exists = True
 
@@ -41,7 +41,7 @@ class FollowingIndex(RunIndex):
     def record(
         self, db: Connection, visits: Sequence[Visit], documents: Collection[int], now: float
     ) -> None:
-        """Let the index hold what the changefeed tells, and keep gains of search quality."""
+        """Update the index from the changefeed, and store gains of search quality."""
         from freshet.crawler.extensions.search import tables  # noqa: PLC0415 - see above
 
         words = {v.due.page_id: c.words for v in visits if (c := v.capture) and c.words is not None}
@@ -51,14 +51,14 @@ class FollowingIndex(RunIndex):
             meter.note_gains(db, [each.observation for each in visits], gained)
 
     def rolled_back(self) -> None:
-        """Forget what was measured."""
+        """Forget the measurements."""
         if self.meter is not None:
             self.meter.forget()
 
     async def keep_up(
         self, database: Database, parser: Parser, settings: Settings, now: float
     ) -> None:
-        """Index what the index lacks, and note what pages contribute to searches."""
+        """Index missing pages, and store the contribution of pages to searches."""
         from freshet.crawler.extensions.search.building import index_pending  # noqa: PLC0415
 
         await index_pending(database, parser)
@@ -67,7 +67,7 @@ class FollowingIndex(RunIndex):
 
 
 async def open_index(database: Database, settings: Settings) -> RunIndex:
-    """Make, delete or keep the index of a store, as the settings say; return it for a run."""
+    """Make, delete or keep the index of a store, following the settings; return it for a run."""
     wanted = settings.group(SearchSettings).index
     if wanted == "keep" and not await database.reader.execute_fetchall(_IS_THERE):
         return RunIndex()
@@ -101,7 +101,7 @@ def renew(db: Connection, words: Mapping[int, str]) -> None:
 
 
 def forget(db: Connection, page_ids: Iterable[int]) -> None:
-    """Delete the words of pages, and what was measured of them."""
+    """Delete the words of pages, and their measurements."""
     if (tables := _tables(db)) is not None:
         tables.forget(db, page_ids)
 

@@ -7,7 +7,7 @@ with n of N pages that hold t, and f the weighted count of t in a page of |d| wo
 and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, section 3; this idf
 as in Lucene). FTS5's ``bm25()`` has ln((N − n + ½) / (n + ½)) instead, and 10⁻⁶ where that is below
 0: on one site half of the pages hold the site's own words, and their counts would not matter. So
-the fraction of each term is recovered from FTS5's sums: a term that stands twice in an expression
+the fraction of each term is recovered from FTS5's sums: a term that occurs twice in an expression
 counts twice.
 """
 
@@ -34,7 +34,7 @@ WEIGHTS: Final = (3, 2, 1)
 #: A count of a term, however high, is worth less than k₁ + 1 of its idf.
 _K1, _B = 1.2, 0.75
 _MOST_OF_IDF: Final = _K1 + 1
-#: FTS5's idf where a term stands in at least half of all rows.
+#: FTS5's idf of a term in at least half of all rows.
 _LEAST_IDF: Final = 1e-6
 _MATCHING: Final = "FROM search_words WHERE search_words MATCH ?"
 #: Pages that match an expression in their order, with FTS5's score, negated as it gives it.
@@ -118,7 +118,7 @@ def counting(terms: Sequence[str]) -> Steps[tuple[int, ...]]:
 
 
 def statistics(counts: Iterable[Sequence[int]]) -> Statistics:
-    """Return the numbers of all shards whose indexes :func:`counting` has counted."""
+    """Return the sums over all shards that :func:`counting` has counted."""
     total, words, *holdings = map(sum, zip(*counts, strict=True))
     idf = [log1p((total - holding + 0.5) / (holding + 0.5)) for holding in holdings]
     return Statistics(tuple(idf), words / max(total, 1), total)
@@ -128,10 +128,10 @@ def _add(
     found: dict[int, float], lengths: dict[int, int], here: float, mean: float | None,
     parts: Mapping[int, float], idf: float, factor: float,
 ) -> Steps[None]:  # fmt: skip
-    """Add to pages' scores what a term adds, by what it adds to FTS5's.
+    """Add a term's contribution to the scores of pages, from its contribution to FTS5's.
 
-    With K = k₁ (1 − b + b |d| / mean), a fraction is φ = f (k₁ + 1) / (f + K). It tells f, and that
-    the fraction with another K: φ (k₁ + 1) K / (φ K + (k₁ + 1 − φ) K'). So scores are with the
+    With K = k₁ (1 − b + b |d| / mean), a fraction is φ = f (k₁ + 1) / (f + K). It determines f, and
+    so the fraction with another K: φ (k₁ + 1) K / (φ K + (k₁ + 1 − φ) K'). So scores are with the
     ``mean`` page's words of all shards, if it is given, where FTS5 takes those ``here``.
     """
     if mean is not None and (missing := parts.keys() - lengths):
@@ -172,7 +172,7 @@ def _merged(
 
 
 def _fts5_idf(total: int, holding: int) -> float:
-    """Return the idf that FTS5 gives to a term which stands in so many of all rows."""
+    """Return the idf that FTS5 gives to a term in ``holding`` of all rows."""
     odds = (total - holding + 0.5) / (holding + 0.5)
     return log(odds) if odds > 1 else _LEAST_IDF
 
@@ -212,7 +212,7 @@ def _any(
         for page_id, negated in rows:
             before = theirs.get(page_id, 0.0)
             if is_known:
-                # The sum of such an expression is that of the finding terms, too.
+                # The sum of such an expression includes the finding terms.
                 gained = -negated - before
             else:
                 gained = -negated
@@ -282,7 +282,7 @@ async def beginning(db: Reader, beginnings: Sequence[str]) -> set[int]:
 
 
 async def changed_within(db: Reader, since: float, until: float) -> set[int]:
-    """Return the pages whose documents changed last in [since, until)."""
+    """Return the pages with the last change of their document in [since, until)."""
     sql = (
         "SELECT page_id FROM change "
         "WHERE kind <> 'noise' AND coalesce(changed_at, at) >= ? AND coalesce(changed_at, at) < ?"

@@ -15,7 +15,7 @@ from freshet.crawler.service.http import Answer, whole
 from freshet.crawler.service.logins import is_of_others
 
 _SEARCH: Final = "/v1/search"
-#: Seconds for which the order of lists stays as it is, whatever is opened.
+#: Seconds for which the order of lists does not follow new openings.
 _AUDIENCE_S: Final = 60.0
 
 
@@ -43,7 +43,7 @@ class SearchRoutes:
             library, query, asked["limit"], offset=asked["offset"], now=now,
             by_importance=asked["by_importance"], audience=audience,
         )  # fmt: skip
-        # What a page of another origin asks for by a reader's browser is nobody's wish.
+        # A request that a page of another origin makes through a browser is not a user's search.
         is_wish = not is_of_others(request)
         if self._remembers and is_wish:
             await remember(library, query)
@@ -51,11 +51,11 @@ class SearchRoutes:
         if audience is not None and linked:
             await note_list(library, audience, "http", now, found)
         told = as_json(asked["q"], found, counts, linked=linked) | down_of(down)
-        # Each list has links of its own.
+        # Each list has separate links.
         return whole(told, name=None if linked else "", headers=down_header(down))
 
     async def _audience(self, now: float) -> Audience | None:
-        """Return what people opened, as of a minute ago at most."""
+        """Return the recorded openings, at most a minute old."""
         if now >= self._audience_until:
             self._known_audience = await audience_of(self._api.library, self._settings, now)
             self._audience_until = now + _AUDIENCE_S

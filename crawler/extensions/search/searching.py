@@ -1,6 +1,6 @@
 """Search in a store: queries, and results with snippets.
 
-A query is words, all of which a page must hold: ``"a phrase"``, a ``prefix*``, ``-without``,
+A query is a list of words that a page must contain: ``"a phrase"``, a ``prefix*``, ``-without``,
 ``site:example.org/docs``, ``changed:>2026-11-01``.
 """
 
@@ -99,7 +99,7 @@ class Query:
         """Read a query as it is typed; ``site`` and ``since`` are further conditions.
 
         Raises:
-            UsageError: it has nothing to look for, too much, or a date that is none.
+            UsageError: it has no word, too many, or an invalid date.
         """
         terms: dict[bool, dict[SearchTerm, None]] = {False: {}, True: {}}
         sites: dict[bool, list[str]] = {False: [] if site is None else [_site(site)], True: []}
@@ -174,7 +174,7 @@ def _within(said: str, now: float, begin: float, end: float) -> tuple[float, flo
 
 #: Pages, the best by relevance, among which appeal decides.
 _ARRANGED: Final = 200
-#: Characters of a snippet, of which so many stand before the first word that was found.
+#: Characters of a snippet, and its characters before the first word that was found.
 _SNIPPET: Final = 240
 _LEAD: Final = 60
 #: Characters of a block in which they are looked for.
@@ -201,14 +201,15 @@ async def search(
 ) -> tuple[list[SearchResult], tuple[int, int], dict[int, str]]:
     """Return the pages that match a query best, the best one first.
 
-    They are at most ``limit``, after the first ``offset`` ones. Where fewer hold all terms, pages
-    with some of them come after these. ``by_importance`` multiplies scores by the importances that
-    a daemon gives pages; of the 200 best, the ``audience`` decides which come first, ``now``. With
-    them come the numbers of :func:`tables.counts`, and which shards could not be searched, and why.
+    They are at most ``limit``, after the first ``offset`` ones. If fewer contain all terms, pages
+    with some of them follow. ``by_importance`` multiplies scores by the importances that
+    a daemon gives pages; the ``audience`` orders the 200 best, ``now``. The other
+    results are the numbers of :func:`tables.counts`, and the shards that could not be searched,
+    with the reason.
 
     Raises:
         StoreError: the store has no index.
-        UsageError: the limit or the offset is none.
+        UsageError: the limit or the offset is invalid.
     """
     if limit < 1 or offset < 0:
         raise UsageError(f"limit={limit}: at least 1; offset={offset}: at least 0")
@@ -313,7 +314,7 @@ async def _with_snippets(
     candidates: Mapping[tuple[int, int], MatchingPage],
     shown: Sequence[tuple[int, tuple[int, RankedPage]]],
 ) -> tuple[list[SearchResult], dict[int, str]]:  # fmt: skip
-    """Return pages, given with their places and shards, with snippets; what is lost, and why."""
+    """Return pages, given by place and shard, with snippets, and failed shards with reasons."""
     wanted = defaultdict[int, list[MatchingPage]](list)
     for _, (shard, each) in shown:
         wanted[shard].append(candidates[shard, each.page_id])
@@ -362,7 +363,7 @@ async def _matching(
 
 
 async def remember(library: Library, query: Query) -> None:
-    """Count a search by its words alone, in each shard, beside whoever writes the store."""
+    """Count a search by its words alone, in each shard, while another process may write."""
     await library.each(lambda _: noting(_remember, query=query))
 
 
@@ -372,7 +373,7 @@ async def _remember(path: Path, query: Query) -> None:
     try:
         await asyncio.to_thread(write_beside, path, count)
     except StoreError as error:
-        # The answer stands without it.
+        # The answer does not depend on it.
         log.warning("the search is not counted: %s", error)
 
 
@@ -383,7 +384,7 @@ def as_json(
     *,
     linked: bool = False,
 ) -> dict[str, object]:
-    """Return what was found as verbs and ``/v1`` print it; ``counted`` as :func:`tables.counts`."""
+    """Return results as verbs and ``/v1`` print them; ``counted`` as :func:`tables.counts`."""
     indexed, told = counted or (0, 0)
     results = [each.as_json(linked=linked) for each in found]
     return {"query": typed, "indexed": indexed, "not_indexed": told - indexed, "results": results}
@@ -406,9 +407,9 @@ async def _admitted(db: Reader, query: Query) -> tuple[set[int] | None, set[int]
 def _best(
     scored: Mapping[int, float], among: Container[int] | None, without: Iterable[int], most: int
 ) -> list[tuple[int, float]]:
-    """Return the best pages, at most so many, each with its score.
+    """Return the best pages with their scores, at most ``most``.
 
-    Equal ones come by their numbers, so that an answer can be repeated.
+    Equal ones are ordered by number, so that an answer can be repeated.
     """
     left = scored.keys() - without
     some = ((i, scored[i]) for i in left if among is None or i in among)
@@ -418,7 +419,7 @@ def _best(
 async def _snippet(
     db: Reader, parser: Parser, found: MatchingPage, terms: Sequence[SearchTerm]
 ) -> Snippet:
-    """Return the part of a page's text that tells most of the terms, empty if it is not kept."""
+    """Return the part of a page's text with most of the terms, empty if the text is not kept."""
     parsed = await parsed_page(db, parser, found)
     if parsed is None:
         return Snippet("")
@@ -428,7 +429,7 @@ async def _snippet(
 def snippet(texts: Sequence[str], terms: Sequence[SearchTerm]) -> Snippet:
     """Return the 240 characters of a text, given in blocks, that show most of the terms.
 
-    Among equal ones the first wins. A block is not left while it goes on.
+    Among equal ones the first wins. A block is not left before its end.
     """
     best, shown = (0, 0), Snippet(_beginning(texts))
     for number, text in enumerate(texts):
@@ -461,7 +462,7 @@ def _beginning(texts: Sequence[str]) -> str:
 
 
 def _marks(text: str, terms: Sequence[SearchTerm]) -> Iterator[tuple[SearchTerm, int, int]]:
-    """Yield where terms stand in a text, in order."""
+    """Yield the places of terms in a text, in order."""
     found = list(places(text[:_READ]))
     words = [word for word, _, _ in found]
     for i in range(len(found)):
@@ -473,7 +474,7 @@ def _marks(text: str, terms: Sequence[SearchTerm]) -> Iterator[tuple[SearchTerm,
 
 
 def _cut(texts: Sequence[str], begin: int, marks: Sequence[tuple[SearchTerm, int, int]]) -> Snippet:
-    """Return what stands around ``begin`` in the first text, with the marks in it."""
+    """Return the text around ``begin`` in the first block, with the marks in it."""
     first = texts[0] if texts else ""
     start = 0 if begin <= _LEAD else _word_begin(first, begin - _LEAD)
     whole = _lengthened(first[start : start + 2 * _SNIPPET], texts[1:])
@@ -490,7 +491,7 @@ def _cut(texts: Sequence[str], begin: int, marks: Sequence[tuple[SearchTerm, int
 
 
 def _lengthened(text: str, others: Iterable[str]) -> str:
-    """Return a text with those that follow a short one, and show what it is about."""
+    """Return a text; a short one is extended by the texts after it, to show its subject."""
     for each in others:
         if len(text) < _SNIPPET:
             text += f" · {each[:_SNIPPET]}"
@@ -498,12 +499,12 @@ def _lengthened(text: str, others: Iterable[str]) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return as many characters, none that would act on a terminal."""
+    """Return the same number of characters, without those that would act on a terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _word_begin(text: str, at: int) -> int:
-    """Return where the first word begins after a place, or the place itself if none is near."""
+    """Return the start of the first word after a place, or the place if no word is near."""
     space = text.find(" ", at, at + _LEAD)
     return at if space < 0 else space + 1
 

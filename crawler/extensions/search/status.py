@@ -48,5 +48,5 @@ def table(_state: State | None) -> StatusTable | None:
 
 
 def troubles(_state: State | None) -> Iterable[tuple[str, str]]:
-    """Return nothing that an operator has to know."""
+    """Return no troubles: a search index needs no action."""
     return ()

@@ -1,10 +1,9 @@
 """Tables ``search_page`` and ``search_words``: the index of the documents' words, if there is one.
 
-*Invariant.* The index holds of each page the version that the changefeed tells (table ``change``),
-in the transaction that enters it there. Consequence: a page is found as soon as its visit is
-acknowledged, and not found as soon as one is that saw it gone, moved or withheld. A version that
-came from elsewhere than a visit (an index that is new, a capture that was taken back) is
-:func:`pending`, until :func:`fill` has its words.
+*Invariant.* The index has the version of each page in the changefeed (table ``change``), and is
+updated in the same transaction. Consequence: a page is found as soon as its visit is acknowledged,
+and not found as soon as a visit that saw it deleted, moved or withheld is. A version that is not
+from a visit (a new index, a withdrawn capture) is :func:`pending` until :func:`fill` has its words.
 
 ``search_words`` is an FTS5 table without content. To delete a row, FTS5 needs exactly the words
 that were inserted; ``search_page`` keeps them, packed.
@@ -37,10 +36,10 @@ _TRIGGERS: Final = ("search_is_forgotten", "search_goes_with_its_page")
 #: Searches that are counted, and characters of one.
 _REMEMBERED: Final = 20_000
 _LONGEST_SEARCH: Final = 200
-#: Rows of ``change`` that tell of a document, as the index should have it.
+#: Rows of ``change`` with a document that the index should have.
 _TOLD: Final = "c.kind <> 'noise' AND c.version_id IS NOT NULL"
 _INSERT: Final = "INSERT INTO search_words (rowid, title, headings, body) VALUES (?, ?, ?, ?)"
-#: By its key: an UPDATE of maybe more rows makes FTS5 write out what it has gathered.
+#: By its key: an UPDATE of possibly more rows makes FTS5 flush its buffers.
 _COUNT: Final = "UPDATE search_index SET pages = pages + ?, words = words + ? WHERE id = 1"
 _DELETE: Final = (
     "INSERT INTO search_words (search_words, rowid, title, headings, body) "
@@ -52,7 +51,7 @@ class Meter(Protocol):
     """Measures what replacing the words of pages changes of search quality, in a run."""
 
     def measure(self, db: Connection, page_id: int, old: str | None, new: str | None) -> float:
-        """Return the change, before the index has it; lines are those of the page, or None."""
+        """Return the change before the index has it; lines are the page's lines, or None."""
 
     def keep(self, db: Connection, page_id: int, packed: bytes) -> None:
         """Keep the packed lines that a page had until now."""
@@ -60,13 +59,13 @@ class Meter(Protocol):
     def note_gains(
         self, db: Connection, seen: Sequence[Observation], gained: Mapping[int, float]
     ) -> None:
-        """Enter what visits have changed, by pages."""
+        """Store the changes of visits, by page."""
 
     def forget(self) -> None:
-        """Drop what was cached: a transaction was rolled back."""
+        """Drop the cache after a transaction was rolled back."""
 
     async def keep_up(self, database: Database, settings: Settings, now: float) -> None:
-        """Write what pages contribute to searches, and the quality."""
+        """Store the contribution of pages to searches, and the quality."""
 
 
 class Metering(Protocol):
@@ -79,10 +78,10 @@ class Metering(Protocol):
         """Delete its tables, with the index."""
 
     def forget(self, db: Connection, page_ids: Sequence[int]) -> None:
-        """Delete what was measured of pages."""
+        """Delete the measurements of pages."""
 
     async def open(self, database: Database, settings: Settings) -> Meter | None:
-        """Return the meter of a run, None where the settings want none."""
+        """Return the meter of a run, None if the settings want no measurements."""
 
     async def quality(self, db: Reader) -> float | None:
         """Return the quality of searches, None where it is not measured."""
@@ -99,7 +98,7 @@ def metering() -> Metering | None:
 
 @dataclass(frozen=True, slots=True)
 class PendingPage:
-    """A page whose version ``version_id`` is not indexed yet."""
+    """A page; its version ``version_id`` is not indexed yet."""
 
     page_id: int
     version_id: int
@@ -109,7 +108,7 @@ class PendingPage:
 
 
 def take_over(db: Connection, wanted: Literal["on", "off", "keep"]) -> bool:
-    """Make or delete the index, or keep what is there; return whether there is one now.
+    """Make, delete or keep the index; return whether it exists now.
 
     Raises:
         StoreError: as :func:`create`.
@@ -126,7 +125,7 @@ def take_over(db: Connection, wanted: Literal["on", "off", "keep"]) -> bool:
             db.execute(sql)
     if (meters := metering()) is not None:
         meters.create(db)
-    # What a Freshet without this extension wrote: pages that have gone since.
+    # Pages that a Freshet without this extension has deleted since.
     sql = "SELECT c.page_id FROM change AS c JOIN search_page AS s ON s.page_id = c.page_id "
     rows = db.execute(f"{sql} WHERE c.kind <> 'noise' AND c.version_id IS NULL").fetchall()
     follow(db, [row[0] for row in rows], {})
@@ -134,7 +133,7 @@ def take_over(db: Connection, wanted: Literal["on", "off", "keep"]) -> bool:
 
 
 def _statements() -> list[str]:
-    """Return the statements that make the index; those of a trigger are indented."""
+    """Return the statements that make the index; a trigger's statements are indented."""
     return re.split(r";\n(?=[CI-])", (files(__package__) / "index.sql").read_text("utf-8"))
 
 
@@ -187,7 +186,7 @@ def _drop(db: Connection, names: Iterable[str]) -> None:
 def follow(
     db: Connection, page_ids: Iterable[int], words: Mapping[int, str], meter: Meter | None = None
 ) -> dict[int, float]:
-    """Let the index hold what the changefeed tells of these pages now.
+    """Update the index with the changefeed's current documents of these pages.
 
     ``words`` are the indexed lines of pages' newest captures (:func:`.words.index_lines`). Returns
     the quality changes of pages that were indexed before.
@@ -197,7 +196,7 @@ def follow(
         "FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value "
         f"LEFT JOIN change AS c ON c.page_id = p.id AND {_TOLD} "
         "LEFT JOIN search_page AS s ON s.page_id = p.id "
-        # FTS5 writes what it has gathered wherever the ids do not ascend.
+        # FTS5 flushes its buffers when the ids do not ascend.
         "WHERE c.version_id IS NOT s.version_id ORDER BY p.id",
         (as_json(sorted(page_ids)),),
     ).fetchall()
@@ -218,7 +217,7 @@ def follow(
 
 
 def forget(db: Connection, page_ids: Iterable[int]) -> None:
-    """Delete what is held of pages that leave the store: words, and what was measured of them."""
+    """Delete the words and measurements of pages that leave the store."""
     ids = list(page_ids)
     sql = "SELECT s.* FROM json_each(?) JOIN search_page AS s ON page_id = value ORDER BY page_id"
     for page_id, _, packed in db.execute(sql, (as_json(ids),)).fetchall():
@@ -280,7 +279,7 @@ def compact(db: Connection) -> None:
 
 
 async def pending(db: Reader, after: int, limit: int) -> list[PendingPage]:
-    """Return pages with an id above ``after`` whose documents are not indexed, in order."""
+    """Return pages with an id above ``after`` without an indexed document, in order."""
     columns = columns_of(
         PendingPage, "v", page_id="p.id", version_id="v.id", fetch_url="p.fetch_url",
         title="c.title",
@@ -326,7 +325,7 @@ def count_search(db: Connection, terms: str) -> None:
 
 
 async def asked(db: Reader, limit: int) -> list[tuple[str, int]]:
-    """Return what was searched most: sorted words, and how often."""
+    """Return the most frequent searches: sorted words, and their count."""
     return await _rows(
         db, f"SELECT terms, times FROM search_asked ORDER BY times DESC, terms LIMIT {limit}"
     )

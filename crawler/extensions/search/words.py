@@ -2,8 +2,8 @@
 
 A text becomes lower-case words without diacritics, divided by single spaces. Scripts that are
 written without spaces (Chinese, Japanese, Thai, Lao, Burmese, Khmer) become a word for each
-character, and what is searched in them a phrase: so a word of any length is found, while trigrams
-would not find the two characters of most Chinese words.
+character, and a query in them becomes a phrase. So words of any length are found; trigrams would
+not find most Chinese words, which have two characters.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-#: Characters of a word; what is longer (base64, minified code) is cut.
+#: Characters of a word; longer ones (base64, minified code) are cut.
 _LONGEST: Final = 64
 #: Characters of a page's text that are indexed.
 _INDEXED: Final = 400_000
@@ -20,7 +20,7 @@ _INDEXED: Final = 400_000
 _ASCII: Final = bytes(c if chr(c).isalnum() else ord(" ") for c in range(128)).lower().ljust(256)
 _ASCII_DIVIDER: Final = re.compile(r"[\x00-\x2f:-@\[-`{-\x7f]")
 _FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")
-#: Runs of foreign characters that are remembered, and the longest of them.
+#: Cached runs of foreign characters, and the longest one.
 _REMEMBERED: Final = 1 << 16
 _SHORT: Final = 24
 
@@ -44,7 +44,7 @@ _SPACELESS: Final = (
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _ALONE: Final = re.compile(f"[{_SPACELESS}][{_MARKS}]*")
-#: All but vowels of Thai and Lao of which the first half would belong to the character before.
+#: All but the vowels of Thai and Lao with a first half that belongs to the character before.
 _TAKEN_APART: Final = re.compile("[^\u0e33\u0eb3]+")
 _DIVIDER: Final = re.compile(rf"[^\w{_MARKS}]+")
 _WORD: Final = re.compile(
@@ -81,7 +81,7 @@ def _folded(run: re.Match[str]) -> str:
 
 
 def _fold(run: str) -> str:
-    """Return characters beyond ASCII as they stand in words, with spaces where they divide."""
+    """Return the form of characters beyond ASCII in words, with spaces where they divide."""
     # Compatibility forms (ﬁ, ①, full width) become plain; Hangul is put together again.
     plain = _IGNORED.sub("", _TAKEN_APART.sub(_decomposed, run.casefold()))
     divided = _DIVIDER.sub(" ", unicodedata.normalize("NFC", plain))
@@ -96,7 +96,7 @@ _remembered = lru_cache(_REMEMBERED)(_fold)
 
 
 def index_lines(title: str | None, texts: Sequence[str] = (), kinds: Sequence[str] = ()) -> str:
-    """Return what the search index holds of a page: title, headings, other blocks, a line each.
+    """Return the indexed text of a page: title, headings and other blocks, a line each.
 
     ``texts`` and ``kinds`` are its blocks; two spaces divide headings. Of text of over 400,000
     characters the beginning counts.

@@ -5,8 +5,8 @@ one transaction of the old store. A kill between leaves both with equal digests:
 deletion is left. Pages that others link to stay as stubs, held back as ``shard``.
 
 Columns, references and owners are read from the schema; :data:`STAY` and :data:`UNDECLARED` list
-what it does not tell. New ids are given densely: a constant offset would leave gaps that grow with
-every move, and would not lead to rows that the new store has already (hosts, stubs, runs).
+the rest. New ids are given densely: a constant offset would leave gaps that grow with
+every move, and would not find rows that the new store has already (hosts, stubs, runs).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from freshet.storage.extensions import index
 from freshet.storage.tables import near_duplicates, observations
 from freshet.storage.tables.runs import lease_of, take_lease
 
-#: Tables whose rows are not moved by the rule of :func:`moved_tables`, and why.
+#: Tables that the rule of :func:`moved_tables` does not move, with the reason.
 STAY: Final[Mapping[str, str]] = {
     "migration": "of the file",
     "extension": "of the file",
@@ -68,7 +68,7 @@ UNDECLARED: Final[Mapping[tuple[str, str], str]] = {
     ("change", "observation_id"): "observation",
     ("quality_change", "observation_id"): "observation",
 }
-#: The parents that others refer to, and the columns that tell their rows in any store.
+#: Tables that others refer to, and the columns that identify their rows in any store.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "host": ("origin",),
     "page": ("url",),
@@ -78,7 +78,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "alert_message": ("key",),
     "crawl_run": (),
 }
-#: Those whose key is unique: a row with it is the same row.
+#: Tables with a unique key: equal keys mean the same row.
 _SAME: Final = ("host", "page", "claim_source", "alert_message")
 #: The column by which a row hangs on its owner: this one, or the first of those that a table has.
 _OWNED_BY: Final = {"host": "id", "claim_source": "host_id", "site_change": "host_id"}
@@ -86,7 +86,7 @@ _OWNERS: Final = ("source_id", "page_id", "src_id", "observation_id", "host_id")
 _TO: Final = "old INTEGER PRIMARY KEY, new INTEGER, moves INTEGER DEFAULT 0"
 _MOVED: Final = "(SELECT old FROM temp.to_page)"
 _OF_HOSTS: Final = "CROSS JOIN temp.moving AS m ON m.host_id = p.host_id"
-#: By parent: whose rows are deleted.
+#: By parent: the condition of the rows to delete.
 _DOOMED: Final[Mapping[str, str]] = {
     "page": _MOVED,
     "host": "(SELECT host_id FROM temp.moving)",
@@ -98,7 +98,7 @@ _SHARED, _COPIED, _BEFORE, _AFTER = (part.split(";\n") for part in _SQL.split("\
 
 
 class MovedTable(NamedTuple):
-    """A table whose rows go with their ``owner``, a column that refers to the table ``parent``."""
+    """A table; its rows move with their ``owner``, a column that refers to the table ``parent``."""
 
     name: str
     owner: str
@@ -109,7 +109,7 @@ class MovedTable(NamedTuple):
 
 @dataclass(slots=True)
 class DomainCounts:
-    """Counts of what a store holds of a domain, and the sum of the digests of its rows."""
+    """Counts of a domain's rows in a store, and the sum of the digests of its rows."""
 
     pages: int = 0
     observations: int = 0
@@ -127,7 +127,7 @@ def _tables(db: Connection, schema: str = "main") -> set[str]:
 
 
 def moved_tables(db: Connection) -> list[MovedTable]:
-    """Return the tables whose rows move, those that hang on observations before these.
+    """Return the tables with moving rows, the children of observations before these.
 
     Raises:
         StoreError: a table is neither of these nor in :data:`STAY`.
@@ -152,7 +152,7 @@ def _moved_table(db: Connection, name: str) -> MovedTable:
     parent = refs.get(owner, "host")
     if name in _KEYS:
         refs["id"] = name
-    # Others' numbers are given anew, but for showings: links to opened pages name them.
+    # Other ids are assigned again, except for showings, which are named in links to pages.
     new = {"id", "seq", "findings"} if name != "showing" else set()
     plain = tuple(c for c in columns if c not in refs and c not in new)
     return MovedTable(name, owner, parent, plain, refs)
@@ -189,11 +189,11 @@ def _choose(db: Connection, hosts: Mapping[int, str]) -> None:
     db.executemany("INSERT INTO temp.moving VALUES (?, ?)", sorted(hosts.items()))
 
 
-# -- what a store holds ------------------------------------------------------
+# -- contents of a store -----------------------------------------------------
 
 
 def real_hosts(db: Connection) -> list[tuple[int, str, int]]:
-    """Return the hosts with pages that are no stubs: id, origin, and number of these pages."""
+    """Return the hosts with pages that are not stubs: id, origin, and number of these pages."""
     return db.execute(
         "SELECT h.id, h.origin, count(*) FROM page AS p JOIN host AS h ON h.id = p.host_id "
         "WHERE p.held_back IS NOT 'shard' GROUP BY h.id ORDER BY h.id"
@@ -201,7 +201,7 @@ def real_hosts(db: Connection) -> list[tuple[int, str, int]]:
 
 
 def contents(db: Connection, hosts: Mapping[int, str]) -> dict[str, DomainCounts]:
-    """Return by domain what the store holds of these hosts, which are given with their domains."""
+    """Return the counts by domain of these hosts, which are given with their domains."""
     _choose(db, hosts)
     found = {domain: DomainCounts() for domain in hosts.values()}
     for table in moved_tables(db):
@@ -266,7 +266,7 @@ def found(db: Connection, shard: int, like: Path) -> None:
             db.execute(sql)
 
     indexed = index()
-    # Before the other store is attached: what this one has not would be found there.
+    # Before the other store is attached: missing tables would be found there.
     with opened(like, "ro") as other:
         transact(begin, db)
     with attached(db, like):
@@ -274,7 +274,7 @@ def found(db: Connection, shard: int, like: Path) -> None:
 
 
 def copy(db: Connection, hosts: Mapping[int, str], *, outgoing: bool = False) -> None:
-    """Copy all of these hosts from the store ``old``; with ``outgoing`` all that it has to tell."""
+    """Copy all rows of these hosts from the store ``old``, with ``outgoing`` its messages too."""
     old = _tables(db, "old")
     tables = [table for table in moved_tables(db) if table.name in old]
     _choose(db, hosts)
@@ -361,7 +361,7 @@ def _keep_what_others_name(db: Connection) -> None:
 
 
 def remove(db: Connection, hosts: Mapping[int, str]) -> None:
-    """Delete all of these hosts that another store has; what others refer to becomes a stub."""
+    """Delete all rows of these hosts that another store has; referenced pages become stubs."""
     tables = moved_tables(db)
     _choose(db, hosts)
     _begin(db, "to_page", _TO)

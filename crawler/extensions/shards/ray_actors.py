@@ -1,8 +1,8 @@
 """Shards as Ray's actors: Ray places, starts and watches them; what lasts is in their stores.
 
-Each shard is a crawl or a daemon in an actor, whose event loop is its own. Shards tell one another
-of pages directly, and report to the coordinator, an actor of its own. An actor that is killed is
-started again by Ray, and goes on with its store; whoever wrote that before has lost its lease.
+Each shard is a crawl or a daemon in an actor with its event loop. Shards send pages to one another
+directly, and report to the coordinator, another actor. Ray restarts an actor that was killed; it
+continues with its store, and the former writer of the store has lost its lease.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _AGAIN_S: Final = 10.0
 #: Seconds between two states of a shard.
 _POLL_S: Final = 0.5
 _CONNECTS_S: Final = 10.0
-#: Seconds without an answer of any shard, after which Ray is gone.
+#: Seconds without an answer of any shard after which Ray counts as lost.
 _LOST_S: Final = 60.0
-#: Ray's store of objects, of which there are only messages.
+#: Ray's store of objects, which are only messages.
 _STORE_BYTES: Final = 80 * 1024 * 1024
-#: Ray is started so often on one machine before that is given up.
+#: Starts of Ray on one machine before that is given up.
 _STARTS: Final = 4
 #: What is in the titles of its processes.
 _RAYS: Final = ("ray::", "/site-packages/ray/")
@@ -80,7 +80,7 @@ _WRONG: Final = (StoreError, CrawlError, PolicyError, ConfigError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardedJob:
-    """The work of all shards: a crawl's or a daemon's ``order``, whose store is the folder.
+    """The work of all shards: a crawl's or a daemon's ``order`` with the folder as its store.
 
     ``watching`` yields, inside an actor, what observes a run.
     """
@@ -92,12 +92,12 @@ class ShardedJob:
 
     @property
     def namespace(self) -> str:
-        """The name under which Ray keeps the actors apart from those of other stores."""
+        """The name that separates the actors of this store from others in Ray."""
         return f"freshet {os.path.realpath(self.shards.folder)}"
 
 
 def _of_one(order: Order, shards: Shards, shard: int) -> Order:
-    """Return the order of a shard; until it is told its share, all have as much."""
+    """Return the order of a shard; until shares are known, all shards have the same."""
     if isinstance(order, CrawlOrder):
         return replace(order, db=shards.path(shard))
     return replace(order, db=shards.path(shard), budget=order.given_budget / shards.count)
@@ -148,7 +148,7 @@ class _Coordinator:
         self, shard: int, message: bytes, share: float | None
     ) -> tuple[float, float] | None:
         """Take a shard's demand and share; return the price and the new share."""
-        # After a restart nothing is known of the others, which would report within a minute.
+        # After a restart the others are unknown; they would report within a minute.
         for one in self._unasked:
             with suppress(ValueError):
                 ray.get_actor(_name(one), self._namespace).report_soon.remote()
@@ -161,7 +161,7 @@ class _Coordinator:
 
 
 class _Shard(Shard):
-    """A shard in an actor. Errors that are told to users are returned: others cannot be pickled."""
+    """A shard in an actor. Errors for users are returned, because others cannot be pickled."""
 
     def __init__(self, job: ShardedJob, number: int, held: _Held | None) -> None:
         super().__init__(job.shards, number, job.settings.politeness.groups)
@@ -236,7 +236,7 @@ class _Shard(Shard):
             raise ShardUnreachable from error
 
     async def state(self) -> ShardState:
-        """Return how it stands."""
+        """Return the state of the shard."""
         lines = self._lines.take()
         live, running = self._live, self.running
         if live is None or running is None:
@@ -262,7 +262,7 @@ class _Shard(Shard):
         return await self._service.health(), generate_latest(self._service.metrics.registry)
 
     async def read(self, read: Read[T]) -> T | StoreError:
-        """Return what a read finds in the store, which is on this machine, or why it does not."""
+        """Return the result of a read in the store on this machine, or the error."""
         if self._documents is None:
             path = self._job.shards.path(self.number)
             settings = self._job.settings
@@ -285,7 +285,7 @@ class _Shard(Shard):
         self.soon.set()
 
     async def stop(self, at_once: bool) -> None:
-        """Take no new work, and with ``at_once`` cancel what is under way."""
+        """Take no new work, and with ``at_once`` cancel requests under way."""
         if self._live is not None:
             self._live.pool.stop(at_once=at_once)
 
@@ -308,7 +308,7 @@ def _name(shard: int) -> str:
 
 
 def _held(path: Path) -> _Held | None:
-    """Return what a machine has of a shard, None without its store."""
+    """Return the files of a shard on a machine, None without its store."""
     if not path.exists():
         return None
     try:
@@ -317,7 +317,7 @@ def _held(path: Path) -> _Held | None:
             sql = "SELECT id, ended_at IS NULL FROM crawl_run ORDER BY id DESC LIMIT 1"
             run = db.execute(sql).fetchone() or (0, 0)
     except sqlite3.Error:
-        # Of an older schema, or not a store: who opens it says so.
+        # An older schema, or not a store: opening it reports that.
         return _Held(0, 0, is_unfinished=False)
     return _Held(epoch[0], run[0], bool(run[1]))
 
@@ -333,7 +333,7 @@ def _holdings(shards: Shards) -> tuple[str, Shards | None, dict[int, _Held]]:
 
 
 def _require_listening(address: str) -> None:
-    """Raise CrawlError where nobody listens at an address; Ray itself tries for over a minute."""
+    """Raise CrawlError if no process listens at an address; Ray itself tries for over a minute."""
     host, _, port = address.rpartition(":")
     if not port.isdigit():
         return
@@ -353,8 +353,8 @@ def connected(address: str | None, store: Path) -> Iterator[None]:
     Raises:
         CrawlError: Ray cannot be started, or reached.
     """
-    # It would report its use to its makers; it tells of each killed process on standard output, and
-    # by itself it listens on all addresses of the machine.
+    # By default Ray reports its use to its makers, prints each killed process on standard output,
+    # and listens on all addresses of the machine.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - version pinned
     if address is None:
@@ -389,7 +389,7 @@ def _require_token(address: str) -> None:
     """Refuse a cluster that lets everybody in who reaches it; join with the token from now on.
 
     Raises:
-        CrawlError: the cluster wants no token, there is none here, or nobody answers.
+        CrawlError: the cluster wants no token, none is set here, or the cluster does not answer.
     """
     loader = AuthenticationTokenLoader.instance()
     try:
@@ -422,9 +422,9 @@ def _authenticate(mode: str) -> None:
 
 @contextmanager
 def _folder_of(store: Path) -> Iterator[str]:
-    """Make a temporary folder for Ray, whose name tells the store, and end Ray after the block.
+    """Make a temporary folder for Ray, named after the store, and end Ray after the block.
 
-    It lies in one that is ours alone: Ray lets everybody write to its own.
+    Its parent folder is private to this user: Ray lets all users write to the folder itself.
     """
     name = f"freshet-{blake2b(os.path.realpath(store).encode(), digest_size=4).hexdigest()}-"
     # What a killed program has left.
@@ -456,7 +456,7 @@ def _kill_ray(folder: Path) -> None:
 
 
 def _end_ray(folder: str) -> None:
-    """End a start that failed, with what is left of it: that takes the time of the next one."""
+    """End a start that failed, with its remaining processes, which would delay the next one."""
     ray.shutdown()
     _kill_ray(Path(folder))
 
@@ -487,7 +487,7 @@ class Cluster:
 
     def __init__(self, job: ShardedJob, per_day: float) -> None:
         self._job, self._count = job, job.shards.count
-        # Beside the pages of others no shard needs a processor of its own in Ray's books.
+        # Shards share processors, so none reserves one in Ray.
         self._options = {"namespace": job.namespace, "max_restarts": -1, "num_cpus": 0}
         made = ray.remote(_Coordinator).options(name=_COORDINATOR, **self._options)
         self._coordinator: Any = made.remote(per_day, self._count, job.namespace)
@@ -500,14 +500,14 @@ class Cluster:
         self.states = dict.fromkeys(range(self._count), ShardState())
 
     def stop(self) -> None:
-        """Let all shards end what is under way, and at the second call cancel it."""
+        """Drain all shards, and at the second call cancel their requests."""
         self._stops += 1
 
     def reload(self, reread: Reread) -> None:
-        """Let all shards follow the order as it is now, also those that Ray starts again.
+        """Send the current order to all shards, also to those that Ray starts again.
 
         Raises:
-            CrawlError: the order is not valid; all go on with the last one.
+            CrawlError: the order is not valid; all shards continue with the last one.
             PolicyError: its policy is not known, or an option of it.
         """
         order = reread()
@@ -518,7 +518,7 @@ class Cluster:
     async def each(
         self, method: str, given: Mapping[int, tuple[object, ...]]
     ) -> tuple[dict[int, Any], dict[int, str]]:
-        """Return what shards answer to a call with what is given to each, and why others do not.
+        """Return the answers of shards to a call, given arguments for each, and the others' errors.
 
         Raises UnknownPage if one answers that.
         """
@@ -536,7 +536,7 @@ class Cluster:
         return found, {shard: down[shard] for shard in given if shard in down}
 
     async def _ask(self, shard: int, method: str, *given: object) -> Any:
-        """Return what the actor of a shard answers, or the StoreError that says why it does not."""
+        """Return the answer of a shard's actor, or a StoreError with the reason."""
         try:
             async with asyncio.timeout(_ANSWERS_S):
                 return await getattr(self._actors[shard], method).remote(*given)
@@ -546,12 +546,12 @@ class Cluster:
             return StoreError(_GONE)
 
     async def run(self, show: Callable[[Mapping[int, ShardState]], None]) -> list[CrawlReport]:
-        """Run all shards to their end, and return their reports; ``show`` is told of each state.
+        """Run all shards to their end, and return their reports; ``show`` receives each state.
 
         A shard of a daemon that fails is tried again every ten seconds; one of a crawl ends it.
 
         Raises:
-            CrawlError: no shard could begin, a shard of a crawl failed, or Ray is gone.
+            CrawlError: no shard could begin, a shard of a crawl failed, or Ray is lost.
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
@@ -608,7 +608,7 @@ class Cluster:
         return made.remote(self._job, shard, held)
 
     async def _places(self, shards: Sequence[int]) -> dict[int, tuple[str, _Held | None]]:
-        """Return by shard the machine that has it, or else should, and what that has of it."""
+        """Return by shard its machine, or the one that should have it, and the files there."""
         nodes = [node["NodeID"] for node in await asyncio.to_thread(ray.nodes) if node["Alive"]]
         if not nodes:
             raise CrawlError(_ENDED)
@@ -649,7 +649,7 @@ class Cluster:
             )
 
     async def _poll(self) -> None:
-        """Ask all shards how they stand."""
+        """Ask all shards for their state."""
         if self._orders and isinstance(self._job.order, DaemonOrder):
             # Also one that was started again since.
             self._coordinator.change.remote(self._job.order.given_budget)
@@ -685,7 +685,7 @@ class Cluster:
             return
         if most and sum(state.pages for state in states) >= most:
             self._stops = max(self._stops, 1)
-        # Twice the same: whoever was asked first has got nothing from those asked later.
+        # Two equal answers: the shards asked first received no page from those asked later.
         idle = [(it.lease, it.told, it.fetches) for it in states if it.idle and not it.why]
         if len(idle) == self._count and idle == self._idle:
             for actor in self._actors.values():

@@ -1,10 +1,10 @@
-"""A shard of a store: its daemon, and what it does for the other shards and the coordinator.
+"""A shard of a store: its daemon, and its messages to other shards and the coordinator.
 
 A page belongs to the shard of its registrable domain, or of its group of hosts. A link to a page of
-another shard makes a page here that is held back, and that the other shard is told of; it commits
-the page before it says so (:mod:`freshet.storage.tables.outgoing`). The budget is divided by one
-price (:mod:`scheduler.solve.shared_price`): a shard tells its demand, and is told the price and its
-share (docs/adr/0014).
+another shard makes a page here that is held back, and a message to the other shard, which commits
+the page before it answers (:mod:`freshet.storage.tables.outgoing`). The budget is divided by one
+price (:mod:`scheduler.solve.shared_price`): a shard reports its demand, and receives the price and
+its share (docs/adr/0014).
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ from freshet.storage.shards import Shards
 from freshet.storage.tables import outgoing
 
 if TYPE_CHECKING:
-    # A crawl has none of it.
+    # A crawl does not need it.
     from freshet.crawler.run.state import DaemonState
 
 log = logging.getLogger(__name__)
 
-#: Pages told at once, some 150 bytes each.
+#: Pages of one message, some 150 bytes each.
 _BATCH: Final = 2_000
-#: Seconds between two messages to shards, and until those that were down are told again.
+#: Seconds between two messages to shards, and until the next one to a shard that was down.
 _TOLD_S: Final = 1.0
 _ANEW_S: Final = 30.0
-#: Of more shards than this, each is told the more rarely.
+#: With more shards than this, messages to each are rarer.
 MANY: Final = 50
 #: Seconds until a report that had no answer is made again.
 _SOON_S: Final = 2.0
 #: Seconds' worth of the budget that is granted later, and within which it is.
 _LEFT_S: Final = 30.0
 _GRANTED_S: Final = 120.0
-#: Seconds until masses are told again that not all have.
+#: Seconds until masses are sent again that some shards lack.
 _AGAIN_S: Final = 3_600.0
 #: Seconds between two reports of a shard.
 REPORTED_S: Final = 60.0
 #: Seconds after which the coordinator counts as away, and for which its price still holds.
 _AWAY_S: Final = 150.0
 _BY_PRICE_S: Final = 3_600.0
-#: Requests a day of a shard before it is told its share: all may be there already.
+#: Requests a day of a shard before it knows its share: the others may use the whole budget.
 NOTHING: Final = 1.0
 _DAY_S: Final = 86_400.0
 #: Changes a day of pages that are not held yet: a visit is worth the more the longer it waits.
@@ -91,14 +91,14 @@ class Running:
     state: DaemonState | None = None
     reload: Callable[[Reread], None] | None = None
     inbox: Inbox = field(init=False)
-    #: Set by each commit: there may be pages to tell.
+    #: Set by each commit: there may be pages to send.
     committed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.pool.wake)
 
     async def turn(self) -> None:
-        """Write what was received; the shard works with these parts from now on."""
+        """Write received pages; the shard works with these parts from now on."""
         self.shard.running = self
         for entry in self.inbox.take():
             await self.pool.submit(entry)
@@ -110,12 +110,12 @@ class Running:
 
 
 class Shard:
-    """One shard of a store, and what it does while a crawl or a daemon runs on it.
+    """One shard of a store while a crawl or a daemon runs on it.
 
     Attributes:
         number: from 0 on.
-        running: the parts of that crawl or daemon, set by it.
-        share: requests a day that this shard may make, None before it was told.
+        running: the parts of that crawl or daemon, which sets them.
+        share: requests a day that this shard may make, None before it is known.
         price: the price on which the shards agreed last, None before that.
         soon: set to report at once.
         told: messages with pages of other shards.
@@ -138,7 +138,7 @@ class Shard:
 
     @property
     def least_per_day(self) -> float:
-        """Requests a day before it was told its share."""
+        """Requests a day before the share is known."""
         return NOTHING
 
     def attend(
@@ -159,7 +159,7 @@ class Shard:
         )  # fmt: skip
 
     async def turn(self) -> None:
-        """Do what is due, before each turn of the pool."""
+        """Do due work before each turn of the pool."""
         if self._attended is not None:
             await self._attended.turn()
 
@@ -212,10 +212,10 @@ class Shard:
     def _failed(self, tries: RetryCallState) -> None:
         error = tries.outcome.exception() if tries.outcome is not None else None
         if isinstance(error, StoreError | sqlite3.Error):
-            # The store may be away for a while: the pool waits for it, too.
+            # The store may be unavailable for a while: the pool waits for it as well.
             log.warning("shard %s: %s; tried again", self.number, error)
         elif self.running is not None:
-            # At the end the store is closed under what is under way.
+            # At the end the store is closed while work is under way.
             log.error("shard %s: a fault; tried again", self.number, exc_info=error)
 
     # -- links across shards ---------------------------------------------------------
@@ -223,7 +223,7 @@ class Shard:
     async def tell(self, send: Callable[[int, bytes], Awaitable[bool]]) -> None:
         """Tell other shards of their pages, for ever; ``send`` returns whether they have them.
 
-        A shard that is down is told later, and holds up no other one.
+        A shard that is down gets its pages later, and does not delay others.
         """
         after, anew_at, pause = 0, inf, _TOLD_S
         while True:
@@ -246,7 +246,7 @@ class Shard:
     async def _tell(
         self, send: Callable[[int, bytes], Awaitable[bool]], after: int
     ) -> tuple[bool, int]:
-        """Tell of the pages behind an id; return whether a shard was not told, and the last id."""
+        """Send the pages after an id; return whether a shard missed them, and the last id."""
         missed = False
         while (it := self.running) is not None:
             by_shard: defaultdict[int, list[outgoing.OutgoingPage]] = defaultdict(list)
@@ -284,7 +284,7 @@ class Shard:
     async def exchange(self, send: Callable[[int, bytes], Awaitable[bool]]) -> None:
         """Tell other shards what flows to their pages by PageRank, each day, for ever.
 
-        An hour later where there was nothing to tell, or not all could be told.
+        An hour later if there was no page to send, or a shard missed them.
         """
         while True:
             wait, it = _SOON_S, self.running
@@ -298,7 +298,7 @@ class Shard:
             await asyncio.sleep(wait)
 
     async def take_masses(self, shard: int, message: bytes) -> bool:
-        """Keep what another shard tells until it tells anew; it counts from the next weighing."""
+        """Store another shard's masses until its next message, for the next weighing."""
         if self.running is None:
             return False
         taking = partial(outgoing.take_inflow, shard=shard, message=message)
@@ -308,18 +308,18 @@ class Shard:
     # -- the end of a crawl ----------------------------------------------------------
 
     def may_get_more(self) -> bool:
-        """Return whether other shards may still tell of pages."""
+        """Return whether other shards may still send pages."""
         return not self._ends
 
     async def idle(self) -> bool:
-        """Return whether nothing is left to do here unless another shard tells of pages."""
+        """Return whether no work is left here unless another shard sends pages."""
         it = self.running
         if it is None or self._taking or not it.pool.idle(it.clock.now()):
             return False
         return not await outgoing.waiting(it.database.reader, 0, 1)
 
     def end(self) -> None:
-        """End when nothing is due: no shard will tell of pages any more."""
+        """End when no URL is due: no shard will send pages any more."""
         self._ends = True
         if self.running is not None:
             self.running.pool.wake()
@@ -327,7 +327,7 @@ class Shard:
     # -- the budget ------------------------------------------------------------------
 
     async def demand(self) -> bytes | None:
-        """Return the message of the demand curve, by what is believed now; None without one."""
+        """Return the message of the current demand curve; None without one."""
         if self.running is None or (state := self.running.state) is None:
             return None
         now = self.running.clock.now()
@@ -335,7 +335,7 @@ class Shard:
         agenda = state.agenda
         rate = agenda.ranker.beliefs(now / _DAY_S).rate
         pages = {name: agenda.pages[name][: len(rate)] for name in ("captured", "gone", "host")}
-        # A host may have come since its limits were read.
+        # A host may have been added since the limits were read.
         known = pages["host"] < len(limits.queue)
         wanted = (pages["gone"] == 0) & np.isfinite(rate) & known
         changes = np.where(pages["captured"], rate, _NEW)[wanted]
@@ -363,7 +363,7 @@ class Shard:
     ) -> None:
         """Tell the coordinator the demand once a minute, and go by its answer, for ever.
 
-        Without an answer it goes on by the last price.
+        Without an answer it continues with the last price.
         """
         while True:
             answer, message = None, await self.demand()
@@ -389,7 +389,7 @@ class Shard:
 
 
 class Coordinator:
-    """Divides a budget, in requests a day, among shards, each of which reports once a minute.
+    """Divides a budget, in requests a day, among shards; each reports once a minute.
 
     A shard that is to have more waits until another has reported and knows that it has less; what
     is left of the budget meanwhile is granted within two minutes.
@@ -397,16 +397,16 @@ class Coordinator:
     *Invariant.* In any span of time the shares that were granted sum to no more than the budget and
     half a minute's worth of it, but for :data:`NOTHING` a shard.
 
-    It has nothing to lose: after a restart it knows what the shards report next, and grants nothing
-    until all have, or a minute has passed. A shard that is silent for two minutes counts as down,
-    and the others get its share.
+    It stores no state: after a restart it learns from the next reports, and grants no share until
+    all shards have reported, or a minute has passed. A shard that is silent for two minutes
+    counts as down, and the others get its share.
     """
 
     def __init__(self, per_day: float, shards: int, now: float) -> None:
         self.per_day = per_day
         self._shards, self._began_at = shards, now
         self._curves: dict[int, DemandCurve] = {}
-        #: When a shard reported, its part of the budget, and that with what was left before.
+        #: Time of a shard's report, its part of the budget, and that part with its earlier rest.
         self._granted: dict[int, tuple[float, float, float]] = {}
         self._left, self._left_at = 0.0, inf
 
@@ -415,7 +415,7 @@ class Coordinator:
     ) -> tuple[float, float] | None:
         """Take a shard's demand and its share; return the price and its new share.
 
-        None: the other shards have not reported yet. Raises ValueError for what is no demand curve.
+        None: the other shards have not reported yet. Raises ValueError for an invalid demand curve.
         """
         self._curves[shard] = DemandCurve.read(message)
         flowed = max(0.0, now - self._left_at) / _DAY_S

@@ -69,7 +69,7 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     """Find pages by their words, the best first.
 
     The store needs an index: `freshet search --index on` makes it, and so do `freshet crawl` and
-    `freshet daemon` with --index on. From then on it holds what was last crawled.
+    `freshet daemon` with --index on. From then on it follows the crawls.
 
     Quote what the shell would read: `freshet search 'lock -"dead lock" changed:>7d'`.
     """
@@ -117,7 +117,7 @@ async def _search(
 
 
 def keep_index(db: Path, settings: Settings) -> None:
-    """Make or delete the index of a store, as ``search.index`` says; show the progress."""
+    """Make or delete the index of a store, following ``search.index``; show the progress."""
     if is_folder(db):
         for path in options.stores_at(db).paths:
             keep_index(path, settings)

@@ -1,7 +1,7 @@
 """``freshet shards``: change the number of shards of a store, check them, and move one of them.
 
-Offline: all stores are locked meanwhile. Every transaction leaves what the same command goes on
-from; ``before`` in ``shards.toml`` keeps crawls and daemons away until it has ended.
+Offline: all stores are locked meanwhile. After every transaction the same command can continue;
+``before`` in ``shards.toml`` keeps crawls and daemons away until it has ended.
 """
 
 import asyncio
@@ -84,9 +84,9 @@ def split(
 ) -> None:
     """Raise the number of shards: whole domains move to the new ones.
 
-    With the number that there is, domains move that stand in a wrong shard, as after a change of
-    politeness.groups. Stop the daemon before. After Ctrl-C, a full disk or a crash the same command
-    goes on.
+    With the present number, only domains in a wrong shard move, for instance after a change of
+    politeness.groups. Stop the daemon first. After Ctrl-C, a full disk or a crash, run the same
+    command to continue.
     """
     _change(db, "split", count, dry_run=dry_run, config=config, json=json)
 
@@ -101,7 +101,7 @@ def merge(
 ) -> None:
     """Lower the number of shards: the domains of the last ones move, and their files are deleted.
 
-    Stop the daemon before. After Ctrl-C, a full disk or a crash the same command goes on.
+    Stop the daemon first. After Ctrl-C, a full disk or a crash, run the same command to continue.
     """
     _change(db, "merge", count, dry_run=dry_run, config=config, json=json)
 
@@ -203,14 +203,14 @@ def _paths(new: Shards) -> list[Path]:
 
 @contextmanager
 def _all_held(new: Shards) -> Iterator[list[Path]]:
-    """Lock all stores, say what is under way, and make the stores that are new."""
+    """Lock all stores, print the plan, and make the new stores."""
     paths = _paths(new)
     with ExitStack() as stack:
         for path in (new.folder / SHARDS_FILE, *paths[: new.before]):
             stack.enter_context(held(path, "shards"))
         new.write()
         for shard, path in list(enumerate(paths))[new.before :]:
-            # One whose making was interrupted is made to its end.
+            # A store that was interrupted while it was made is completed.
             asyncio.run(_made(path))
             stack.enter_context(held(path, "shards"))
             _require_shard(path, shard)
@@ -261,7 +261,7 @@ def _require_shard(path: Path, shard: int) -> int:
 def _total(
     paths: list[Path], place: Place, tell: Callable[[float], None]
 ) -> tuple[DomainCounts, int]:
-    """Return what the stores hold together: a domain that is whole in two of them counts once."""
+    """Return the sums over the stores; a domain that is whole in two of them counts once."""
     total, seen = DomainCounts(), dict[str, DomainCounts]()
     for number, path in enumerate(paths):
         tell(number / len(paths))
@@ -284,7 +284,7 @@ def _differ(path: Path, domain: str) -> str:
 
 
 def _move(new: Shards, shard: int, place: Place, tell: Callable[[float], None]) -> None:
-    """Move what stands in a shard and belongs to others, some thousand pages at a time."""
+    """Move the pages of a shard that belong to others, some thousand at a time."""
     with opened(new.path(shard)) as here:
         batches: defaultdict[int, list[tuple[int, dict[int, str]]]] = defaultdict(list)
         hosts = sorted(_misplaced(here, shard, new, place), key=lambda each: each[1])
@@ -357,7 +357,7 @@ def verify(db: Folder = DEFAULT_DB, config: ConfigFile = None, json: Json = Fals
 
 
 def _checked(db: Path, place: Place) -> tuple[list[str], list[dict[str, object]]]:
-    """Return what is wrong with the shards of a folder, and a row of counts for each shard."""
+    """Return the problems of the shards of a folder, and a row of counts for each shard."""
     problems, rows, first = list[str](), list[dict[str, object]](), dict[str, Path]()
     with told_in_one_line(), progress_bars() as tell:
         shards = _shards(db)
@@ -395,7 +395,7 @@ def _strays(shards: Shards, shard: int, found: Mapping[str, DomainCounts]) -> It
 def _twice(
     shards: Shards, path: Path, hosts: Iterable[str], first: dict[str, Path]
 ) -> Iterator[str]:
-    """Yield that a shard has hosts of which another has pages; ``first`` has where they were."""
+    """Yield a problem if a shard has hosts with pages in another; ``first`` has their paths."""
     if both := [host for host in hosts if first.setdefault(host, path) != path]:
         yield (
             f"{path}: {counted(len(both), 'host')} with pages in another shard, too, such "
@@ -410,7 +410,7 @@ def _again(shards: Shards) -> str:
 def _verified(
     shards: Shards, shard: int, place: Place
 ) -> tuple[list[str], dict[str, DomainCounts]]:
-    """Return the hosts of a sound store, and what it holds by domain."""
+    """Return the hosts of a sound store, and its counts by domain."""
     path = shards.path(shard)
     _require_shard(path, shard)
     with opened(path, "ro") as db:
@@ -439,8 +439,8 @@ def move(
 ) -> None:
     """Move the store of a shard into another folder, and leave a symbolic link in its place.
 
-    Whoever had it open can write nothing any more. After Ctrl-C, a full disk or a crash the same
-    command goes on.
+    Processes that had it open can no longer write. After Ctrl-C, a full disk or a crash, run the
+    same command to continue.
     """
     from freshet.crawler.cli.backup import copying  # noqa: PLC0415 - slow to import
 
