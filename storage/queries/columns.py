@@ -51,12 +51,12 @@ class WatchedPages(Columns):
         since: Unix seconds since when the copy was not checked: of the last response, or of the
             page's discovery. A page that has moved here and was not visited yet has that of its old
             URL.
-        captured: whether there is a copy of this URL's content.
+        captured: whether the store has a copy of this URL's content.
         gone, failed, elsewhere: at the last visit the page was gone (and no page has got a link to
             it since), could not be fetched, or was redirected, refused or skipped.
-        alias, permanent: it is another name of a page; for good.
-        leads_to: the id of the page to which it redirects, −1: none that is known.
-        had: whether there was a copy of this URL's content once.
+        alias, permanent: it is an alias of a page; a permanent one.
+        leads_to: the id of the page to which it redirects, −1 if unknown.
+        had: whether the store once had a copy of this URL's content.
         asked: Unix seconds of the last visit, or of the discovery.
         found_at: Unix seconds, the first of all URLs that lead here for good.
         is_list: whether it is a sitemap or a feed.
@@ -112,7 +112,7 @@ _PAGES = (
 
 
 async def pages(db: Reader, page_ids: Sequence[int] | None = None) -> WatchedPages:
-    """Return all pages that are not held back, or those of these ids."""
+    """Return all pages that are not held back, or the pages with these ids."""
     chosen = "" if page_ids is None else " AND id IN (SELECT value FROM json_each(?))"
     values = () if page_ids is None else (as_json(list(page_ids)),)
     return await load_columns(db, WatchedPages, f"{_PAGES}{chosen} ORDER BY id", values)
@@ -144,8 +144,8 @@ class VisitColumns(Columns):
     Attributes:
         page_id: as stored.
         at: Unix seconds.
-        compared: whether there was a version to compare with.
-        changed: whether the page had changed; False if nothing was compared.
+        compared: whether a version to compare with existed.
+        changed: whether the page had changed; False without a comparison.
         gone: whether the page was gone.
         moved: whether its bytes had changed, with the text or not.
     """
@@ -173,7 +173,7 @@ _SEEN = (
 
 
 async def visit_columns(db: Reader, page_id: int | None = None, *, after: int = 0) -> VisitColumns:
-    """Return all visits that found content or its end, as judged today; or those of one page.
+    """Return all visits that found content or its end, with current verdicts; or one page's visits.
 
     ``after`` an observation: only later ones.
     Visits of a page that has moved count for the page at its new place.

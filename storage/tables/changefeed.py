@@ -53,7 +53,7 @@ _STATES: Final = (files(__package__) / "changefeed.sql").read_text("utf-8")
 
 
 def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
-    """Return the pages whose documents may have changed by these visits."""
+    """Return the pages with documents that these visits may have changed."""
     found, silent = set[int](), []
     for visit in visits:
         told = visit.capture is not None or visit.noindex or visit.amendments
@@ -177,7 +177,7 @@ def _tell_version(db: Connection, state: _State, last: _Seen) -> None:
 
 
 def tell(db: Connection, page_ids: Collection[int], now: float) -> None:
-    """Enter what has changed of these pages' documents, after all else of a batch was written."""
+    """Enter the changes of these pages' documents, after the rest of a batch was written."""
     states = [_State(*row) for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall()]
     # Nearly all documents of a first crawl.
     first = [state for state in states if state.is_first]
@@ -194,7 +194,7 @@ def tell(db: Connection, page_ids: Collection[int], now: float) -> None:
             _tell_document(db, state, last)
 
 
-#: What a row ``c`` names: its own finding, if it replaced no other row.
+#: The findings of a row ``c``: its finding alone, if it replaced no other row.
 _FINDINGS: Final = (
     "coalesce(c.findings, json_array(json_array(ifnull(c.observation_id, 0), c.seq, c.version_id)))"
 )
@@ -245,7 +245,7 @@ def _name(db: Connection, page_id: int, findings: Sequence[Sequence[int]]) -> No
 
 
 def _add_change(db: Connection, page_id: int) -> None:
-    """Let a page's row name a change that was noise when the row was entered."""
+    """Add a change to a page's row that counted as noise when the row was entered."""
     findings, _ = _told_before(db, page_id)
     named = [each[0] for each in findings]
     found = db.execute(
@@ -258,7 +258,7 @@ def _add_change(db: Connection, page_id: int) -> None:
 
 
 def _take_back(db: Connection, page_id: int, kind: ChangeKind, found_id: int | None) -> None:
-    """Let a page's row say what it is by now, or what was found before; its document stays."""
+    """Set a page's row to its current kind, or to an earlier finding; its document stays."""
     db.execute(
         "UPDATE change SET kind = ?, observation_id = coalesce(?, observation_id) "
         "WHERE page_id = ? AND kind <> 'noise'",
@@ -267,14 +267,14 @@ def _take_back(db: Connection, page_id: int, kind: ChangeKind, found_id: int | N
 
 
 def forget(db: Connection, page_ids: Sequence[int], now: float) -> None:
-    """Enter that these pages were forgotten, where consumers knew a document of them."""
+    """Enter that these pages were forgotten, if consumers knew a document of them."""
     sql = "SELECT page_id FROM change JOIN json_each(?) ON page_id = value WHERE kind <> 'noise'"
     for (page_id,) in db.execute(sql, (as_json(list(page_ids)),)).fetchall():
         _enter(db, page_id, "forgotten", None, (now, None))
 
 
 def begin_epoch(db: Connection) -> None:
-    """Let a copy of a store count on under another name: no cursor means both."""
+    """Give a copy of a store another name, so that no cursor is valid in both."""
     if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'changefeed'").fetchone():
         db.execute("UPDATE changefeed SET epoch = lower(hex(randomblob(8)))")
 
@@ -291,9 +291,9 @@ _START_ANEW: Final = "empty your copy, and start anew at 0"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a store's changefeed: all changes up to number ``seq`` have been told.
+    """A place in a store's changefeed: all changes up to number ``seq`` were delivered.
 
-    The consumer began after number ``begun``: it holds nothing that was deleted until then.
+    The consumer began after number ``begun``: it has no page that was deleted before.
     """
 
     epoch: str
@@ -309,11 +309,11 @@ class Position:
 class LastChange:
     """The last change of a page's document.
 
-    ``version_id`` is None if there is no document any more; ``moved_to`` is the new URL of a page
-    that has moved. Visits have found no content ``no_content_since`` then, None: they have.
-    ``resemblance`` and the numbers of blocks are those of the observation. ``kinds`` are channels
-    that differ from what the consumer was told before, with spaces between. ``doubt`` is that on
-    the page's content today, ``preferences`` what is stated of its use, as stored.
+    ``version_id`` is None if the document was deleted; ``moved_to`` is the new URL of a page that
+    has moved. ``no_content_since`` is the time since when visits find no content, or None.
+    ``resemblance`` and the numbers of blocks are the observation's. ``kinds`` has the channels that
+    differ from the consumer's version, separated by spaces. ``doubt`` is the present doubt about
+    the page's content, ``preferences`` has the stored statements about its use.
     """
 
     seq: int
@@ -334,7 +334,7 @@ class LastChange:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Return what differs by ``kinds``, each once."""
+        """Return the channels in ``kinds``, each once."""
         said = (self.kinds or "").split()
         return tuple(each for each in (*CHANNELS, PREFERENCES) if each in said)
 
@@ -345,7 +345,7 @@ _MOST_BYTES: Final = 100_000
 
 
 def packed(places: Mapping[int, str], turn: int) -> str:
-    """Return the cursor of a folder: those of its shards, and whose ``turn`` is next."""
+    """Return the cursor of a folder: its shards' cursors, and the shard with the next turn."""
     data = zlib.compress(json.dumps([turn, places], separators=(",", ":")).encode())
     return _VECTOR + base64.urlsafe_b64encode(data).decode().rstrip("=")
 
@@ -403,7 +403,7 @@ async def position(db: Reader, since: str) -> Position:
     return place
 
 
-#: The findings ``k`` that a row ``c`` names, as they are seen today.
+#: The findings ``k`` of a row ``c``, with their current verdicts.
 _NAMED: Final = (
     f"FROM json_each({_FINDINGS}) AS e CROSS JOIN finding AS k "
     "WHERE k.id = json_extract(e.value, '$[0]')"
@@ -414,10 +414,10 @@ _COLUMNS: Final = columns_of(
     resemblance="iif(a.kind IS 'failed', NULL, f.resemblance)",
     blocks_added="iif(a.kind IS 'failed', NULL, f.blocks_added)",
     blocks_removed="iif(a.kind IS 'failed', NULL, f.blocks_removed)",
-    # By its last name; out of scope, or where the old URL serves something again, as it was told.
+    # By its last URL; as delivered if it is out of scope, or if the old URL serves content again.
     no_content_since=NO_CONTENT_SINCE,
     moved_to="iif(c.kind = 'moved', coalesce(t.url, a.detail, f.detail), NULL)",
-    # The last change that "refreshed" replaced and that was not told.
+    # The last change that "refreshed" replaced before it was delivered.
     kind=f"iif(c.kind = '{REFRESHED}', coalesce((SELECT k.kind {_NAMED} AND "
     "json_extract(e.value, '$[1]') > :told AND k.kind IN ('new', 'changed') "
     f"ORDER BY k.id DESC LIMIT 1), '{REFRESHED}'), c.kind)",
@@ -445,7 +445,7 @@ async def changes(
 ) -> tuple[list[LastChange], Position]:
     """Return up to ``limit`` changes after a place, in their order, and the place after them.
 
-    Only those whose whole URL matches are returned; noise is left out unless asked for.
+    Only changes with a matching URL are returned; noise is left out unless requested.
     """
     found: list[LastChange] = []
     seq, most = after.seq, limit if match is None else _ROWS
@@ -467,9 +467,9 @@ async def changes(
 async def told_versions(
     db: Reader, after: Position, found: Iterable[LastChange]
 ) -> dict[int, int | None]:
-    """Return, by page, the version that a consumer at a place was told of, None of no version.
+    """Return, by page, the version that a consumer at a place has, None without a version.
 
-    Pages are left out of which that is not known: it was told without a version, in an older
+    Pages are left out if it is unknown: their row was delivered without a version, by an older
     release, or before the page was deleted.
     """
     sql = (
@@ -480,7 +480,7 @@ async def told_versions(
     told = await db.execute_fetchall(sql, (after.seq, as_json([each.seq for each in found])))
     versions = {page_id: json.loads(said)[2:] for page_id, _, said in told if said is not None}
     known: dict[int, int | None] = {page_id: it[0] for page_id, it in versions.items() if it}
-    # Whoever is still reading what there was at the beginning was told of nothing else.
+    # A consumer that still reads the first state of the feed has received no other version.
     return known | {page: None for page, seq, said in told if said is None and seq <= after.begun}
 
 

@@ -31,7 +31,7 @@ _KNOW = (
     "ON CONFLICT (kind, url) DO UPDATE SET rejected = rejected + excluded.rejected, "
     "page_id = coalesce(excluded.page_id, page_id)"
 )
-#: The last claim of a source on a page stands at the end of its index entry.
+#: The last claim of a source on a page is at the end of its index entry.
 _APPEND = """
     INSERT INTO claim (source_id, page_id, since, until, received_at)
     SELECT s.id, p.id, c.value ->> 4, c.value ->> 5, c.value ->> 6
@@ -44,9 +44,9 @@ _APPEND = """
     WHERE k.id IS NULL OR k.since <> c.value ->> 4 OR k.until <> c.value ->> 5
     ORDER BY c.value ->> 6, s.id, p.id
 """
-#: A smaller skew may be none: Date has whole seconds, and arrives late.
+#: A smaller skew may be an error of measurement: Date has whole seconds, and arrives late.
 _IN_STEP_S = 120
-#: Correction to our clock; pushed claims have our own times.
+#: Correction to our clock; pushed claims have times by our clock.
 _SKEW = f"iif(s.kind NOT IN {PUSHED} AND abs(g.skew_s) >= {_IN_STEP_S}, g.skew_s, 0)"
 #: A page that has moved for good is known by its new place.
 _AFTER = (
@@ -90,7 +90,7 @@ class ClaimSource:
 
 @dataclass(frozen=True, slots=True)
 class HeardClaim:
-    """A claim of a source (``url``) about a page, by its own clock: see table ``claim``."""
+    """A claim of a source (``url``) about a page, by the source's clock: see table ``claim``."""
 
     kind: ClaimKind
     url: str
@@ -127,7 +127,7 @@ async def asked(db: Reader) -> dict[int, int]:
 
 
 async def has_news(db: Reader) -> bool:
-    """Return whether anybody but the headers of pages has told of a change."""
+    """Return whether a source other than the headers of pages has reported a change."""
     cursor = await db.execute("SELECT 1 FROM claim_source WHERE kind <> 'last_modified' LIMIT 1")
     return await cursor.fetchone() is not None
 

@@ -1,7 +1,7 @@
 """Table ``frontier``: the URLs that are due in the current run.
 
-Invariant: a due URL stands here from the transaction that found it to the one that settles it.
-Consequence: a killed run is resumed, and what was in flight is fetched again.
+Invariant: a due URL is here from the transaction that found it to the one that settles it.
+Consequence: a killed run is resumed, and requests in flight are made again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +30,7 @@ def begin_run(db: Connection, now: float, recheck_before: float) -> None:
     """Make every known page due, the deferred ones first.
 
     A permanent redirect seen since ``recheck_before`` is assumed to hold. A page that was gone
-    or is a block page waits as :data:`ASKED_AGAIN` says: the pauses double.
+    or is a block page waits by :data:`ASKED_AGAIN`: the pauses double.
     """
     sql = "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL"
     db.execute(sql, (_DEFERRED, now))
@@ -54,7 +54,7 @@ def resume_run(db: Connection, now: float) -> None:
 
 
 def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -> None:
-    """Make these pages due; those that are due already stay as they are."""
+    """Make these pages due; pages that are due already do not change."""
     if not page_ids:
         return
     db.execute(
@@ -176,7 +176,7 @@ async def load(
 ) -> list[DueUrl]:
     """Return the first ``limit`` due URLs of each of these hosts, in their order.
 
-    Neither pages of these ids are among them, nor sitemaps of those of the hosts.
+    Pages with these ids are left out, and so are sitemaps of these hosts.
     """
     rows = await db.execute_fetchall(
         f"{_DUE} FROM json_each(:hosts) AS h CROSS JOIN frontier AS f "

@@ -14,7 +14,7 @@ from freshet.storage.entries import HeaderSigns, Host, HostState, Repeats, Robot
 from freshet.storage.extensions import dated
 from freshet.storage.records import Entry, Visit
 
-#: Times on which the next visit, request to a hub or message depends, beside those of hosts.
+#: Times that determine the next visit, request to a hub or message, beside the times of hosts.
 _DATED = {
     "page": (
         "checked_at",
@@ -33,7 +33,7 @@ _DATED = {
 #: Observations that the mean duration of requests is taken from.
 _LAST = 20_000
 
-#: A host's state is that of its host queue: the last one saved for any of the queue's hosts.
+#: A host's state is its queue's state: the last one saved for any of the queue's hosts.
 #: An older store has "-Infinity" for a queue in which no request has ended.
 _STATE = columns_of(
     HostState,
@@ -46,7 +46,7 @@ _FROM = """
     LEFT JOIN host AS s ON s.id = (
         SELECT id FROM host WHERE queue = h.queue ORDER BY last_exchange_at DESC, id DESC LIMIT 1)
 """
-#: The parameter "whole" says whether large files are read, too.
+#: The parameter "whole" adds large files.
 _ROBOTS = columns_of(
     RobotsRecord, "r", body="iif(:whole OR length(r.body) <= 4096, r.body, zeroblob(0))"
 )
@@ -100,7 +100,7 @@ async def find(db: Reader, origin: str) -> Host | None:
 
 
 async def named(db: Reader, origins: Sequence[str]) -> list[Host]:
-    """Return the hosts of these origins, https first; if none is known, 50 with a port more."""
+    """Return the hosts of these origins, https first; if all are unknown, 50 with an added port."""
     values = {"origins": as_json(list(origins)), "whole": True}
     for known in ("= w.value", "BETWEEN w.value || ':' AND w.value || ';'"):
         ids = f"SELECT n.id FROM json_each(:origins) AS w CROSS JOIN host AS n ON n.origin {known}"
@@ -135,7 +135,7 @@ def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> N
 
 
 def save_repeats(db: Connection, entries: Iterable[Entry]) -> None:
-    """Store what is known of repeated requests at hosts."""
+    """Store the state of repeated requests at hosts."""
     sql = "UPDATE host SET helped = ?, vain = ?, repeated_at = ? WHERE id = ?"
     known = [entry.repeats for entry in entries if entry.repeats is not None]
     db.executemany(sql, [(*values_of(repeats), host_id) for host_id, repeats in known])
@@ -144,7 +144,7 @@ def save_repeats(db: Connection, entries: Iterable[Entry]) -> None:
 def bring_back(db: Connection, now: float) -> None:
     """Date what lies in the future now: it was written by a wrong clock. Pauses keep their length.
 
-    Observations stay as they are; nothing is due later because of them.
+    Observations do not change; they do not delay due pages.
     """
     db.execute(
         "UPDATE host SET parked_until = parked_until - last_exchange_at + :now, "
@@ -157,7 +157,7 @@ def bring_back(db: Connection, now: float) -> None:
 
 
 def save_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
-    """Replace the robots.txt of a host; the body of an older copy stays as it is."""
+    """Replace the robots.txt of a host; the body of an older copy does not change."""
     older = "(SELECT body FROM robots WHERE host_id = :id)"
     body = f"iif(:stale_since IS NULL, :body, coalesce({older}, :body))"
     db.execute(
@@ -200,8 +200,8 @@ async def past_robots(db: Reader, host_id: int) -> list[RobotsRecord]:
     ]
 
 
-# -- hosts of which many pages are rejected ----------------------------------
-# Each may be a block page; where they are many, we may be blocked, or wrong.
+# -- hosts with many rejected pages ------------------------------------------
+# Each may be a block page; if they are many, we may be blocked, or wrong.
 
 #: Pages that need JavaScript are reported by themselves.
 _REJECTING: Final = (
@@ -223,7 +223,7 @@ _MANY: Final = {"share": 0.03, "least": 3}
 
 @dataclass(frozen=True, slots=True)
 class RejectingHost:
-    """A host of which many ``pages`` were no content when last visited, ``mostly`` of one kind."""
+    """A host with many ``pages`` that were not content when last visited, ``mostly`` of a kind."""
 
     origin: str
     pages: int
@@ -241,18 +241,18 @@ class RejectingHost:
 
 
 async def rejecting(db: Reader) -> list[RejectingHost]:
-    """Return the hosts of which many pages are no content, the most pages first."""
+    """Return the hosts with many pages that are not content, the most pages first."""
     rows = await db.execute_fetchall(_REJECTING, {**_MANY, "host_id": None})
     return list(map(row_to(RejectingHost), rows))
 
 
 def is_rejecting(db: Connection, host_id: int) -> bool:
-    """Return whether many pages of a host are no content."""
+    """Return whether many pages of a host are not content."""
     return db.execute(_REJECTING, {**_MANY, "host_id": host_id}).fetchone() is not None
 
 
 async def unreachable_robots(db: Reader) -> list[tuple[str, RobotsRecord]]:
-    """Return the origins whose robots.txt is unreachable, with or without an older copy.
+    """Return the origins with an unreachable robots.txt, with or without an older copy.
 
     The records are without their bodies.
     """

@@ -53,7 +53,7 @@ def record(db: Connection, visits: Iterable[Visit]) -> None:
 
 
 def _end(db: Connection, parses: Sequence[Mapping[str, float]]) -> None:
-    """End the links that these parses did not see; a page not visited before has none."""
+    """End the links that these parses did not see; a page not visited before has no links."""
     if not parses:
         return
     ids = as_json([parse["page"] for parse in parses])
@@ -69,7 +69,7 @@ def _rows(links: Links) -> list[tuple[str, str, str, int]]:
 
 
 def forget(db: Connection, page_id: int, parses: Iterable[float]) -> None:
-    """Undo the effect of parses of a page at these times on links and churn: they saw none."""
+    """Undo the effect of parses of a page at these times on links and churn: they saw no links."""
     times = [(page_id, at) for at in sorted(parses, reverse=True)]
     for table in ("link", "offsite_link"):
         db.executemany(f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times)
@@ -86,7 +86,7 @@ async def offsite_at(db: Reader, src_url: str, origin: str) -> list[tuple[str, i
         "SELECT l.url, p.depth FROM page AS p "
         "JOIN offsite_link AS l ON l.src_id = coalesce(p.alias_of, p.id) "
         "WHERE p.url = ? AND l.gone_at IS NULL AND l.url >= ? AND l.url < ? ORDER BY l.position",
-        # '0' comes right after '/': everything that starts with the origin and a slash.
+        # '0' follows '/' in ASCII: the range has all URLs with the origin and a slash at the start.
         (src_url, f"{origin}/", f"{origin}0"),
     )
     return [(row[0], row[1]) for row in rows]
@@ -95,7 +95,8 @@ async def offsite_at(db: Reader, src_url: str, origin: str) -> list[tuple[str, i
 # -- churn: links that a visit saw and the one before did not ----------------
 # A link has *appeared* if it was not there at the visit before and its target was unknown: new on
 # the site, not newly listed. ``dropped`` counts the links that disappeared, ``stayed`` those still
-# there of all that came since the first visit: if none stayed, more may have come and gone.
+# there of all that appeared since the first visit: if none of them stayed, more may have appeared
+# and disappeared.
 
 #: ``checked_at`` is the visit before until ``page`` is updated; without one, no link is looked at.
 _APPEARED = """
@@ -132,7 +133,7 @@ def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
 
 
 #: Links that a visit saw and the one before did not, to pages that were gone before the second half
-#: of the time between: most likely there was no such link then.
+#: of the time between: most likely the link did not exist then.
 _SHOWN_AGAIN = """
     SELECT p.id, d.id, d.host_id
     FROM json_each(?) AS w CROSS JOIN page AS p ON p.id = w.value ->> 0

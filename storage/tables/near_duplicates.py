@@ -1,12 +1,12 @@
 """Tables ``lsh``, ``lsh_page``, ``lsh_bucket``, ``lsh_group``: which pages are duplicates.
 
 Leader algorithm (J. Hartigan, "Clustering Algorithms", 1975, ch. 3): a page that resembles a leader
-joins its group, any other becomes a leader. Only leaders stand in the buckets of the LSH index: a
+joins its group, any other becomes a leader. Only leaders are in the buckets of the LSH index: a
 thousand copies take a thousand rows, without a thousand comparisons each.
 
 Invariant: every row of ``lsh_bucket`` is a key of a leader, and a row of ``lsh_page`` without a
 leader waits to be placed; each function keeps it within the caller's transaction. Consequence:
-after a kill the index goes on from its last transaction. ``lsh.observation_id`` is the last
+after a kill the index continues from its last transaction. ``lsh.observation_id`` is the last
 observation that was examined. Gone pages have observations too, but no versions.
 """
 
@@ -22,7 +22,7 @@ from freshet.storage import value
 from freshet.storage.database import as_json
 from freshet.storage.tables import url_patterns
 
-#: The current sketch of a page that answers and is no other page's alias.
+#: The current sketch of a page that answers and is not an alias.
 _CURRENT = """
     CASE WHEN p.role = 'page' AND p.alias_of IS NULL AND p.text_digest IS NOT NULL
               AND p.last_kind NOT IN ('gone', 'redirected', 'skipped')
@@ -80,8 +80,8 @@ def begin(db: Connection, chosen: Parameters) -> None:
 def survey(db: Connection, limit: int) -> int:
     """Examine the next ``limit`` observations and remove the pages that they outdate.
 
-    Those with a text wait to be placed again; so do the members of a group whose leader has
-    changed. Returns the number of observations, 0 at the end.
+    Pages with a text wait to be placed again, and so do the members of a group with a changed
+    leader. Returns the number of observations, 0 at the end.
     """
     seen = db.execute(
         "SELECT id, page_id FROM observation WHERE id > (SELECT observation_id FROM lsh) "
@@ -95,7 +95,7 @@ def survey(db: Connection, limit: int) -> int:
 
 
 def revise(db: Connection, page_id: int) -> None:
-    """Remove a page from the index whose sketch has changed or gone."""
+    """Remove a page from the index after its sketch has changed or was deleted."""
     if db.execute("SELECT 1 FROM lsh_page WHERE page_id = ?", (page_id,)).fetchall():
         _revise(db, [page_id])
 
@@ -184,7 +184,7 @@ def place(db: Connection, placements: Sequence[LeaderChoice], at: float) -> None
 
 
 def _choose_representatives(db: Connection, leader_ids: Sequence[int]) -> None:
-    """Choose the representative of each of these groups; a single leader has none.
+    """Choose the representative of each of these groups; a single leader needs none.
 
     Prefer a page that a member names as canonical, then the shortest URL, https, the oldest.
     """
@@ -254,10 +254,10 @@ async def one_of_group(db: Reader) -> dict[int, int]:
 
 
 async def sharing(db: Reader, page_id: int) -> tuple[int, bool]:
-    """Count the pages that share one page's importance with this one; tell if it keeps its own.
+    """Count the pages that share one importance with this one; return whether it keeps its own.
 
     They are its near-duplicates or, in a closed pattern of URLs, all copies. The representative of
-    near-duplicates keeps its own.
+    near-duplicates keeps its importance.
     """
     sql = (
         "SELECT copies, of_group, EXISTS (SELECT 1 FROM lsh_group WHERE representative_id = :page) "
@@ -275,7 +275,7 @@ async def sharing(db: Reader, page_id: int) -> tuple[int, bool]:
 
 
 async def current(db: Reader) -> dict[str, bytes]:
-    """Return the sketches of all pages that answer and are no other page's alias, by URL."""
+    """Return the sketches of all pages that answer and are not aliases, by URL."""
     sql = f"SELECT p.url, v.sketch FROM page AS p JOIN version AS v ON v.id = {_CURRENT}"
     return {url: bytes(sketch) for url, sketch in await db.execute_fetchall(sql)}
 

@@ -80,7 +80,7 @@ _OPEN = "(o.kind = 'changed' AND o.rung = 'blocks') OR o.rung = 'frame'"
 def amend(db: Connection, page_id: int, amendment: Amendment, now: float) -> None:
     """Correct the verdict of an observation; a later correction replaces it.
 
-    What differs beside the text stands; a change by that alone is not corrected.
+    Differences beside the text stay; a change by them alone is not corrected.
     """
     sql = (
         "SELECT id, kinds FROM observation "
@@ -235,7 +235,7 @@ async def last_page_id(db: Reader) -> int:
 SIGNIFICANT: Final = (
     "SELECT version_id FROM finding WHERE kind IN ('new', 'changed') AND version_id IS NOT NULL"
 )
-#: Of a finding ``f``: its detail says why a difference is minor, or that a text is back.
+#: True if the detail of a finding ``f`` explains a minor difference or a returned text.
 IS_EXPLAINED: Final = "(f.rung = 'minor' OR f.reason = 'return')"
 #: The number of the version that a page had after a finding ``f``.
 NUMBER: Final = (
@@ -273,12 +273,12 @@ def reread(db: Connection, texts: Sequence[NewestText]) -> None:
     near_duplicates.begin_anew(db)
 
 
-# -- dictionaries: what pages of a host have in common, with which their bodies are packed ----
-# *Law.* Whoever writes a frame has found its dictionary in the store, and a dictionary is deleted
+# -- dictionaries: common parts of a host's pages, with which their bodies are packed ---------
+# *Law.* A writer of a frame has found its dictionary in the store, and a dictionary is deleted
 # only after the frames that need it. Consequence: a kill leaves no frame that cannot be read.
 
-#: A host gets a dictionary after so many bodies, and others of what it has shown after four times
-#: as many: the first pages of a site are often of one kind.
+#: A host gets a dictionary after this many bodies, and a new one after four times as many: the
+#: first pages of a site are often of one kind.
 _FIRST_MADE: Final = 60
 _LAST_MADE: Final = 960
 _GROWTH: Final = 4
@@ -288,21 +288,21 @@ _SAMPLE_BYTES: Final = 1 << 15
 #: Longer bodies do not count: they are unpacked whole.
 _LONGEST: Final = 1 << 20
 _DICTIONARY_BYTES: Final = 1 << 15
-#: Hosts whose bodies are counted at once, some kilobytes each.
+#: Hosts with counted bodies in memory, some kilobytes each.
 _COUNTED: Final = 1_024
 #: The ids that the format leaves to everybody.
 _LEAST_ID: Final = 1 << 15
 _IDS: Final = (1 << 31) - _LEAST_ID
-#: A frame tells its dictionary within so many bytes.
+#: A frame names its dictionary within this many bytes.
 _HEAD: Final = 18
 _PLAIN_LEVEL: Final = 3
 
 
 def dictionary_id(frame: bytes) -> int:
-    """Return the id of the dictionary with which a body is packed, 0 for none.
+    """Return the id of the dictionary with which a body is packed, 0 without one.
 
     Raises:
-        zstandard.ZstdError: it is no frame.
+        zstandard.ZstdError: it is not a frame.
     """
     return zstandard.get_frame_parameters(frame).dict_id
 
@@ -312,7 +312,7 @@ def _words(packed: bytes) -> zstandard.ZstdCompressionDict:
     return zstandard.ZstdCompressionDict(zstandard.decompress(packed))
 
 
-#: For readers: whoever packs prepares one for that, and shares it with nobody.
+#: For readers. A writer prepares its dictionary for packing, and does not share it.
 _words_read = lru_cache(maxsize=16)(_words)
 
 
@@ -327,7 +327,7 @@ def unpacked(frame: bytes, size: int, dictionary: bytes | None) -> bytes:
 
 
 async def dictionary(db: Reader, key: int) -> bytes | None:
-    """Return a dictionary, None if there is none."""
+    """Return a dictionary, or None."""
     rows = await db.execute_fetchall("SELECT zstd FROM dictionary WHERE id = ?", (key,))
     return next((row[0] for row in rows), None)
 
@@ -349,7 +349,7 @@ async def has_dictionaries(db: Reader, origins: Collection[str]) -> bool:
 
 @dataclass(slots=True)
 class _HostBodies:
-    """The bodies of a host that were counted, and digests of some, spread over all of them."""
+    """The counted bodies of a host, with digests of a sample spread over all of them."""
 
     count: int
     stride: int = 1
@@ -370,7 +370,7 @@ class _HostBodies:
 
 
 class Dictionaries:
-    """Makes dictionaries of the bodies that come in; of the one writer.
+    """Makes dictionaries of incoming bodies; used by the one writer.
 
     Attributes:
         made: the newest ones, by host, that are in the store for good.
@@ -382,14 +382,14 @@ class Dictionaries:
         self._hosts: dict[int, _HostBodies] = {}
 
     def follow(self, db: Connection, visits: Iterable[Visit], now: float) -> None:
-        """Count the bodies of a batch, and make what is due."""
+        """Count the bodies of a batch, and make due dictionaries."""
         for visit in visits:
             capture, host_id = visit.capture, visit.due.host_id
             if capture is None or capture.body is None or visit.role != "page":
                 continue
             if capture.size_bytes > _LONGEST:
                 continue
-            # The one that was used last stands last.
+            # In the order of use, the last one last.
             host = self._hosts.pop(host_id, None) or _HostBodies(_counted(db, host_id))
             self._hosts[host_id] = host
             if host.add(capture.digests.body) and (key := _make(db, host_id, host, now)):
@@ -403,7 +403,7 @@ class Dictionaries:
         self._making.clear()
 
     def forget(self) -> None:
-        """Count anew: the transaction failed."""
+        """Count again: the transaction failed."""
         self._making.clear()
         self._hosts.clear()
 
@@ -423,7 +423,7 @@ def _make(db: Connection, host_id: int, host: _HostBodies, now: float) -> int | 
         samples += [body[:_SAMPLE_BYTES]] if (body := _body(db, each)) else []
     key = _LEAST_ID + int.from_bytes(blake2b(b"".join(samples), digest_size=8).digest()) % _IDS
     try:
-        # With these parameters it takes some 7 ms. A search for better ones gains nothing.
+        # With these parameters it takes some 7 ms. A search for better ones brings no gain.
         made = zstandard.train_dictionary(
             _DICTIONARY_BYTES, samples, k=1024, d=8, f=18, accel=10, dict_id=key
         )
@@ -466,7 +466,7 @@ def _id_in(head: bytes) -> int:
 
 
 def unpack(db: Connection, digests: Iterable[bytes], schema: str = "main") -> None:
-    """Pack bodies anew without a dictionary, as they are in the store ``schema``."""
+    """Pack bodies again without a dictionary; they are in the store ``schema``."""
     for digest in digests:
         if (body := _body(db, digest, schema)) is not None:
             frame = zstandard.compress(body, _PLAIN_LEVEL)
@@ -493,9 +493,9 @@ def drop_unused(db: Connection) -> None:
 
 
 def copy_dictionaries(db: Connection) -> None:
-    """Copy from the store ``old`` what the bodies of ``temp.to_version`` are packed with.
+    """Copy the dictionaries of the bodies of ``temp.to_version`` from the store ``old``.
 
-    Those of other hosts than ``temp.moving`` do not go with them: such bodies are packed anew.
+    Dictionaries of hosts outside ``temp.moving`` are not copied: their bodies are packed again.
     """
     sql = "SELECT h.origin FROM temp.moving AS m JOIN old.host AS h ON h.id = m.host_id"
     origins = {row[0] for row in db.execute(sql)}
@@ -558,7 +558,7 @@ async def sample(db: Reader, host_id: int, limit: int) -> list[PageHistory]:
 
 
 def record(db: Connection, visits: Iterable[Visit]) -> None:
-    """Keep the new memories, and count the visits at which nothing differed."""
+    """Store the new memories, and count the visits without a difference."""
     sql = "INSERT OR REPLACE INTO memory VALUES (?, ?)"
     db.executemany(sql, [(v.due.page_id, v.memory) for v in visits if v.memory is not None])
     db.executemany(
@@ -605,7 +605,7 @@ _IS_BACK = (
 
 
 def _meant(db: Connection, retraction: Retraction, now: float) -> Sequence[tuple[Any, ...]]:
-    """Return the last visits that saw the content which a retraction means, all of them doubtful.
+    """Return the last visits that saw the content of a retraction, all of them doubtful.
 
     Empty if it means another capture, or if one of them delivered it as content.
     """
@@ -625,9 +625,9 @@ def take_back(
 ) -> tuple[Kind | None, int]:
     """Amend the last visits, ``most`` at most, that saw the content which a retraction means.
 
-    Return the kind of the last one, and how many they are; None and 0 if it means another capture,
-    or if one of them delivered it as content. The version that they saw is deleted unless an
-    earlier visit saw it, too.
+    Return the kind of the last one, and their number; None and 0 if the retraction means another
+    capture, or if one of them delivered it as content. The version that they saw is deleted unless
+    an earlier visit saw it as well.
     """
     page_id = retraction.page_id
     visits = _meant(db, retraction, now)

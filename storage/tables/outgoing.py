@@ -1,12 +1,11 @@
-"""Tables ``outgoing`` and ``inflow``: what is told to other shards, and by them.
+"""Tables ``outgoing`` and ``inflow``: messages to other shards, and from them.
 
 ``outgoing`` are pages that were found here and belong to other shards; ``inflow`` is the mass of
 PageRank that flows from other shards to pages here.
 
-*Invariant.* A page of another shard stands here as one that is held back, with the links to it, and
-in this table until that shard has acknowledged it. A trigger enters it, in the transaction of the
-visit that found it. Consequence: no link is lost at a crash; one that is told twice is a page that
-is known there.
+*Invariant.* A page of another shard is stored here as held back, with the links to it, and in this
+table until that shard has acknowledged it. A trigger enters it in the transaction of the visit that
+found it. Consequence: no link is lost at a crash; the other shard knows a page that is sent twice.
 """
 
 from collections.abc import Iterable
@@ -24,7 +23,7 @@ _MASS_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class OutgoingPage:
-    """A page to tell another shard of; ``fetch_url`` is the URL as it was written."""
+    """A page to send to another shard; ``fetch_url`` is the URL as it was written."""
 
     page_id: int
     url: str
@@ -35,7 +34,7 @@ class OutgoingPage:
 
 
 async def waiting(db: Reader, after: int, limit: int) -> list[OutgoingPage]:
-    """Return the pages behind an id that wait longest, at most so many."""
+    """Return the pages after an id that wait longest, at most this many."""
     columns = columns_of(OutgoingPage, "p", page_id="p.id")
     sql = (
         f"SELECT {columns} FROM outgoing AS o JOIN page AS p ON p.id = o.page_id "
@@ -45,13 +44,13 @@ async def waiting(db: Reader, after: int, limit: int) -> list[OutgoingPage]:
 
 
 def acknowledge(db: Connection, page_ids: Iterable[int]) -> None:
-    """Forget that pages are to be told: the shards that they belong to have committed them."""
+    """Delete messages about pages that their shards have committed."""
     sql = "DELETE FROM outgoing WHERE page_id IN (SELECT value FROM json_each(?))"
     db.execute(sql, (as_json(list(page_ids)),))
 
 
 def take_inflow(db: Connection, shard: int, message: bytes) -> None:
-    """Put what a shard tells in the place of what it told before (:mod:`crawler.run.pagerank`).
+    """Replace the last message of a shard (:mod:`crawler.run.pagerank`).
 
     Raises:
         ValueError: the message is none of masses.
@@ -62,6 +61,6 @@ def take_inflow(db: Connection, shard: int, message: bytes) -> None:
 
 
 async def inflow(db: Reader) -> bytes:
-    """Return what all other shards have told last."""
+    """Return the last messages of all other shards."""
     rows = await db.execute_fetchall("SELECT masses FROM inflow ORDER BY shard")
     return b"".join(row[0] for row in rows)

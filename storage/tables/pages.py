@@ -20,11 +20,11 @@ _LIFTED = ("nofollow", "depth", FOREIGN)
 
 _GOOD = ("new", "changed", "unchanged")
 
-#: Kinds that say nothing of where a URL leads.
+#: Kinds that give no evidence of the target of a URL.
 _SILENT = ("failed", "refused")
 _NONE = (None, None, None)
 _NOT_MODIFIED = 304
-#: Kinds that say nothing of whether a page still has content.
+#: Kinds that give no evidence of a page's content.
 _UNTELLING = (*_SILENT, "skipped")
 #: Of ``page AS p``: since when it has no content, if five visits over seven days found none (the
 #: fifth is not counted before); else NULL. It keeps its last version.
@@ -83,9 +83,9 @@ def lift_nofollow(db: Connection) -> None:
 
 
 def hold_never(db: Connection, is_never: Callable[[str], bool] | None) -> None:
-    """Hold back the pages of which the user says now that they are never visited, and no others.
+    """Hold back exactly the pages that the settings now exclude from visits.
 
-    ``is_never`` judges canonical URLs; None: there are no such pages.
+    ``is_never`` judges canonical URLs; None: no page is excluded.
     """
     db.execute("UPDATE page SET held_back = NULL WHERE held_back = 'never'")
     if is_never is not None:
@@ -97,7 +97,7 @@ def hold_never(db: Connection, is_never: Callable[[str], bool] | None) -> None:
 
 
 def hold_beyond(db: Connection, admits: Callable[[str, int], bool] | None) -> None:
-    """Hold back the pages that are too many now, and no others; None: there is no limit.
+    """Hold back exactly the pages beyond the present limit; None: no limit.
 
     ``admits`` is asked with URL and depth, the pages that have had content first.
     """
@@ -112,9 +112,9 @@ def hold_beyond(db: Connection, admits: Callable[[str, int], bool] | None) -> No
 
 
 def take_over_scope(db: Connection, scopes: Sequence[tuple[str, str]]) -> None:
-    """Let each page be parsed anew if the last run had other scopes: links may lie in them.
+    """Have each page parsed again if the last run had other scopes, which may contain links.
 
-    ``scopes`` are patterns of seeds and their kinds; that of all other seeds is first.
+    ``scopes`` has patterns of seeds and their kinds; the scope of all other seeds is first.
     """
     last = db.execute(
         "SELECT settings ->> '$.crawl.scope', (SELECT json_group_array(json_array("
@@ -144,7 +144,7 @@ def refuse(db: Connection, admitted: Sequence[Admitted]) -> list[Admitted]:
 
 
 async def refused(db: Reader, urls: Collection[str]) -> set[str]:
-    """Return those of some canonical URLs that the user wants never to be fetched again."""
+    """Return the canonical URLs among these that the user has excluded for good."""
     sql = (
         "SELECT value FROM json_each(?) WHERE "
         "EXISTS (SELECT 1 FROM refusal WHERE substr(value, 1, length(prefix)) = prefix) OR "
@@ -164,10 +164,10 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
 
 
 def _record_results(db: Connection, visits: Sequence[Visit]) -> None:
-    """Note how the last visit ended, and what it says of the next one and of the content.
+    """Store the end of the last visit, its effect on the next one, and the doubt on the content.
 
-    304s are counted, and visits that found no text; both begin anew with a response that was read.
-    Content is doubtful or not; a visit that found none leaves that as it is.
+    304s and visits without a text are counted; a response that was read resets both counts. A visit
+    without content does not change the doubt.
     """
     db.executemany(
         "UPDATE page SET last_kind = :kind, last_at = :at, status = :status, role = :role, "
@@ -206,14 +206,14 @@ def _result(v: Visit) -> Mapping[str, Any]:
 
 
 def _record_rejections(db: Connection, visits: Sequence[Visit]) -> None:
-    """Note what was refused as no content, or that nothing is."""
+    """Store the content that was refused, or that none is."""
     sql = "UPDATE page SET rejected_digest = ?, rejected_as = ?, rejected_at = ? WHERE id = ?"
     db.executemany(
         sql,
         [
             (*(_NONE if v.rejected is None else values_of(v.rejected)), v.due.page_id)
             for v in visits
-            # A failure to fetch says nothing of it.
+            # A failure to fetch gives no evidence of it.
             if v.rejected is not None
             or (v.due.rejected is not None and v.observation.kind not in _SILENT)
         ],
@@ -221,7 +221,7 @@ def _record_rejections(db: Connection, visits: Sequence[Visit]) -> None:
 
 
 def _record_captures(db: Connection, visits: Sequence[Visit]) -> None:
-    """Note what the newest captures say of their pages."""
+    """Store the pages' data from their newest captures."""
     db.executemany(
         "UPDATE page SET body_digest = ?, text_digest = ?, title = ?, language = ?, "
         "canonical_url = ?, noindex = ?, noarchive = ?, nofollow = ?, "
@@ -238,14 +238,14 @@ def _record_captures(db: Connection, visits: Sequence[Visit]) -> None:
 
 
 def _record_noindex(db: Connection, visits: Sequence[Visit]) -> None:
-    """Note what headers say of indexing: of the page itself is bit 1, of a header bit 2."""
+    """Store the noindex of headers: bit 1 is the page's, bit 2 a header's."""
     of_headers = [(2 * v.noindex, v.due.page_id) for v in visits if v.noindex is not None]
     sql = "UPDATE page SET noindex = (noindex & 1) | ? WHERE id = ? AND noindex & 2 <> ?"
     db.executemany(sql, [(bit, page_id, bit) for bit, page_id in of_headers])
 
 
 def _record_preferences(db: Connection, visits: Sequence[Visit]) -> None:
-    """Note what is stated of the use of pages where it is another than before."""
+    """Store changed statements about the use of pages."""
     stated = [(v.preferences, v.due.page_id, v.at) for v in visits if v.preferences is not None]
     if stated:
         sql = "UPDATE page SET preferences = nullif(?, '') WHERE id = ?"
@@ -274,8 +274,8 @@ def final_pages(db: Connection) -> set[int]:
 def take_back(db: Connection, page_id: int, at: float, reason: str, *, keeps_version: bool) -> None:
     """Restore a page's state before the retracted captures, the last one at ``at``.
 
-    Its next response gives what older versions do not keep (title, language …): no bytes have the
-    digest 0, so that the page is parsed again. Validators of a response that was no content stay.
+    Its next response supplies data that older releases did not store (title, language …): no bytes
+    have the digest 0, so that the page is parsed again. Validators of a block page stay.
     """
     of_version = (
         "title = NULL, language = NULL, canonical_url = NULL, noindex = 0, noarchive = 0, "
@@ -301,7 +301,7 @@ def take_back(db: Connection, page_id: int, at: float, reason: str, *, keeps_ver
 
 
 def _point(db: Connection, page_id: int, alias: Alias, at: float) -> int | None:
-    """Make a page an alias of the final page, and its own aliases with it; a loop leaves none."""
+    """Make a page and its aliases aliases of the final page; a loop leaves no alias."""
     ((final,),) = db.execute(
         "UPDATE page SET alias_kind = ?, alias_at = ?, alias_of = nullif("
         "  (SELECT coalesce(t.alias_of, t.id) FROM page AS t WHERE t.url = ?), page.id) "
@@ -346,7 +346,7 @@ async def led_to(db: Reader, page_id: int) -> str | None:
 
 
 async def alias_target(db: Reader, url: str, since: float = -inf) -> int | None:
-    """Return the id of the page of which the current run found ``url`` to be another name.
+    """Return the id of the page of which the current run found ``url`` to be an alias.
 
     It is the URL's own id if the URL is a page, or was seen to be an alias in an earlier run only,
     or before ``since``; None for an unknown URL.

@@ -39,13 +39,13 @@ def put_site_setting(db: Connection, it: SiteSetting) -> None:
 
 
 async def site_settings(db: Reader) -> list[SiteSetting]:
-    """Return what is set, and the wishes that have not been met."""
+    """Return the stored settings of sites, and the requests that were not fulfilled yet."""
     sql = f"SELECT match, key, value, at FROM site_setting WHERE NOT ({_MET}) ORDER BY match, key"
     return [SiteSetting(*row) for row in await db.execute_fetchall(sql)]
 
 
 def put_wished_first(db: Connection, now: float) -> None:
-    """Let the pages that are to be visited now be due in this run, before all others."""
+    """Make the requested pages due in this run, before all others."""
     db.execute(
         "INSERT INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT p.id, p.host_id, -1, ?, 'signal' FROM site_setting JOIN page AS p ON p.url = match "
@@ -196,7 +196,7 @@ def settle(db: Connection, seed_id: int, url: str) -> None:
 
 
 def move(db: Connection, page_id: int, url: str) -> None:
-    """Move all seeds that stand at a page that redirected to its new URL."""
+    """Move all seeds at a page that redirected to its new URL."""
     db.execute(f"{_MOVE} WHERE page_id = :page", {"url": url, "page": page_id})
 
 
@@ -251,7 +251,7 @@ def append(db: Connection, run_id: int, it: Outlook) -> None:
 
 
 def append_sites(db: Connection, sites: Sequence[SiteOutlook]) -> None:
-    """Replace what was expected of these sites."""
+    """Replace the forecasts of these sites."""
     sql = f"INSERT OR REPLACE INTO site_outlook VALUES (?{', ?' * (len(fields(SiteOutlook)) - 1)})"
     db.executemany(sql, map(values_of, sites))
 
@@ -293,13 +293,13 @@ class Lease(NamedTuple):
 
 
 def lease_of(connection: Connection) -> Lease | None:
-    """Return the lease of a shard's store, None in a store that is no shard."""
+    """Return the lease of a shard's store, None in a store that is not a shard."""
     row = connection.execute("SELECT shard, epoch FROM lease").fetchone()
     return None if row is None else Lease(*row)
 
 
 def take_lease(connection: Connection, shard: int) -> int:
-    """Take a shard, so that whoever had it can commit nothing any more; return the new epoch."""
+    """Take a shard, so that its former owner cannot commit any more; return the new epoch."""
     sql = "INSERT INTO lease VALUES (1, ?, 1) ON CONFLICT DO UPDATE SET epoch = epoch + 1"
     connection.execute(sql, (shard,))
     return int(connection.execute("SELECT epoch FROM lease").fetchone()[0])

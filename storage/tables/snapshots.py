@@ -1,11 +1,11 @@
-"""Table ``snapshot``: what a daemon has learnt, in parts, which are arrays by name.
+"""Table ``snapshot``: the learned state of a daemon, in parts, which are arrays by name.
 
 A part is one byte, the format, and a Zstandard frame with a checksum: a line of JSON that lists the
 arrays, and these.
 
 Invariant: parts are written once, and the last one, ``agenda``, lists all that belong to the same
 snapshot. Consequence: others may commit between two parts, and a kill leaves the snapshot before,
-beside parts that nobody lists and that are pruned before the next one.
+beside unlisted parts that are pruned before the next one.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from freshet.storage.errors import SnapshotError
 #: Arrays by their names.
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
-#: The format of the parts, and of what is in them: another one is learnt anew.
+#: The format of the parts and of their contents: with another one the daemon learns again.
 _FORMAT: Final = 1
 _ALIGNED: Final = 16
 _LEVEL: Final = 1
@@ -43,9 +43,9 @@ _LIST: Final = "parts"
 
 @dataclass(frozen=True, slots=True)
 class LearntUpTo:
-    """The last rows of the store that a snapshot knows, by their ids; 0: none.
+    """The last rows of the store in a snapshot, by their ids; 0 without any.
 
-    ``amendments`` counts those of the observations that were learnt.
+    ``amendments`` counts the amendments of the learned observations.
     """
 
     observation: int
@@ -179,13 +179,13 @@ def _delete(db: Connection, ids: Sequence[int]) -> None:
 
 
 async def up_to(db: Reader) -> LearntUpTo:
-    """Return what the store holds now."""
+    """Return the last rows of the store now."""
     rows = await db.execute_fetchall(_NOW)
     return LearntUpTo(*next(iter(rows)))
 
 
 async def newest(db: Reader) -> tuple[Arrays, Mapping[str, int]] | None:
-    """Return the last part of the newest snapshot, and the ids of all parts; None: there is none.
+    """Return the last part of the newest snapshot, and the ids of all parts; None without one.
 
     Raises:
         SnapshotError: it is damaged.
@@ -200,7 +200,7 @@ async def newest(db: Reader) -> tuple[Arrays, Mapping[str, int]] | None:
 
 
 async def read(db: Reader, ids: Mapping[str, int], of: str) -> AsyncIterator[tuple[str, Arrays]]:
-    """Yield the parts whose names begin so, up to a slash, by what comes after that.
+    """Yield the parts with this beginning of their names, up to a slash, by the rest of the name.
 
     Raises:
         SnapshotError: one is missing, or damaged.
@@ -253,18 +253,18 @@ class SnapshotParts:
 
 
 async def last_altered(db: Reader) -> int:
-    """Return the id of the last alteration of a page; 0: none."""
+    """Return the id of the last alteration of a page, or 0."""
     rows = await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM altered_page")
     return int(next(iter(rows))[0])
 
 
 async def altered(db: Reader) -> list[int]:
-    """Return the pages that came to stand elsewhere, or to be held back or not, since the last."""
+    """Return the pages that moved, or were held back or released, since an alteration."""
     return [row[0] for row in await db.execute_fetchall("SELECT page_id FROM altered_page")]
 
 
 async def gone_by(db: Reader, page_ids: Sequence[int], known: LearntUpTo) -> dict[int, int]:
-    """Return how often in a row these pages were gone then, by page; those that were there not."""
+    """Return how often in a row these pages were gone at a time, by page, without the others."""
     sql = (
         "SELECT f.page_id, count(*) FROM json_each(:pages) JOIN finding AS f ON f.page_id = value "
         "WHERE f.kind = 'gone' AND f.id <= :last AND NOT EXISTS (SELECT 1 FROM finding AS g "

@@ -7,7 +7,7 @@ differed.
 
 *Invariant.* Of URLs that are equal without such parts at least one is not held back, and has not
 failed while others were left. Consequence: a wrong conclusion costs the difference between pages,
-and no page that nothing resembles. One in twenty of the URLs held back is requested anyway, and
+and never a page without a similar one. One in twenty of the URLs held back is requested anyway, and
 fewer where there are more of them than pages; if one differs, all of them are.
 """
 
@@ -31,7 +31,7 @@ _HOSTS: Final = 4_096
 #: highlight give a page more URLs than a session does, and no more evidence.
 _HELD_EACH: Final = 1.25
 _LEAST_HELD: Final = 60
-#: Of a page that is none: another URL may have it.
+#: Kinds of pages without content: another URL may have it.
 _FAILED: Final = {"failed", "refused", "gone"}
 
 
@@ -39,8 +39,8 @@ _FAILED: Final = {"failed", "refused", "gone"}
 class _Host:
     """The parts of a host's URLs that make copies, each with the URLs held back.
 
-    ``known`` has the pages by the hashes of their URLs without these parts: one that is held back,
-    0 for none. ``standing`` has of those without another URL the one that stands for them.
+    ``known`` has a held-back page, or 0, by the hashes of URLs without these parts. ``standing``
+    has the page that represents each of them.
     """
 
     refused: dict[str, int]
@@ -48,7 +48,7 @@ class _Host:
     standing: dict[int, int] = field(default_factory=dict)
 
     def know(self, page_id: int, url: str, *, may_leave: bool, is_held: bool) -> None:
-        """Take in a stored page, which may stand for others if it may be held back."""
+        """Add a stored page; it may represent others if it may be held back."""
         rest, key = without(url, self.refused)
         if is_held:
             self.known[hash(rest)] = page_id
@@ -58,7 +58,7 @@ class _Host:
             self.standing[hash(rest)] = page_id
 
     def holds(self, page_id: int, rest: str, key: str) -> bool:
-        """Hold a page back for which another one stands, unless it is sampled; return whether."""
+        """Hold back a page that another one represents, unless it is sampled; return whether."""
         thinned = max(_LEAST_HELD, int(_HELD_EACH * len(self.known)))
         if url_patterns.is_sampled(page_id, self.refused[key], thinned):
             return False
@@ -80,7 +80,7 @@ class UrlParameters:
         self._superseded: set[int] = set()
 
     def forget(self) -> None:
-        """Drop what is held: the transaction failed."""
+        """Drop the cache: the transaction failed."""
         self._hosts.clear()
         self._superseded.clear()
 
@@ -95,7 +95,7 @@ class UrlParameters:
     def bound(
         self, db: Connection, admitted: Sequence[Admitted], targets: Sequence[Target]
     ) -> dict[int, str]:
-        """Return those of these new pages to be held back, with the kind; count them."""
+        """Return the new pages to hold back, with the kind; count them."""
         linked = _linked(targets)
         new = {page.page_id for page in admitted}
         self._load(db, {page.host_id for page in admitted}, new)
@@ -170,7 +170,7 @@ class UrlParameters:
     def _load(
         self, db: Connection, host_ids: Collection[int], but: Collection[int] = frozenset()
     ) -> None:
-        """Read what is stored of these hosts, but for these pages."""
+        """Read the stored pages of these hosts, except for these pages."""
         if len(self._hosts) > _HOSTS:
             self._hosts.clear()
         new = [each for each in host_ids if each not in self._hosts]
@@ -190,7 +190,7 @@ class UrlParameters:
                     self._hosts[host_id].know(page_id, url, may_leave=may_leave, is_held=is_held)
 
     def _close(self, db: Connection, found: ParameterFinding, at: float) -> list[int]:
-        """Hold back the unvisited URLs that another page stands for; return these pages."""
+        """Hold back the unvisited URLs that another page represents; return these pages."""
         db.execute(
             "INSERT INTO trap (host_id, shape, kind, admitted, copies, closed_at) "
             "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET admitted = excluded.admitted, "
@@ -234,7 +234,7 @@ class UrlParameters:
         return self._release(db, its, at)
 
     def _release(self, db: Connection, page_ids: Sequence[int], at: float) -> list[int]:
-        """Put those of these pages into the frontier that are held back; return all."""
+        """Put the held-back pages among these into the frontier; return all."""
         passed = url_patterns.let_pass(db, page_ids, BY_PART)
         frontier.add(db, page_ids, at, "discovery")
         self._discount(db, [(host_id, url) for host_id, url, _ in passed])
@@ -258,7 +258,7 @@ def _count(db: Connection, counts: Iterable[tuple[int, str]], number: int = 1) -
     url_patterns.count_refused(db, shapes, BY_PART)
 
 
-#: Pages that wait for their first visit, and are no seeds.
+#: Pages that wait for their first visit, and are not seeds.
 _UNVISITED: Final = (
     "FROM page AS p JOIN frontier AS f ON f.page_id = p.id "
     "WHERE p.last_at IS NULL AND p.depth > 0 AND p.redirects = 0 AND p.held_back IS NULL"
@@ -266,9 +266,9 @@ _UNVISITED: Final = (
 
 
 def _pages(db: Connection, host_id: int) -> Iterator[tuple[int, str, bool, bool]]:
-    """Yield the pages of a host that may stand for others: those that were visited come first.
+    """Yield the pages of a host that may represent others, visited pages first.
 
-    Behind its id and URL it is told whether a page waits for its first visit, and is no seed, and
+    The fields are its id, its URL, whether it waits for its first visit and is not a seed, and
     whether it is held back for another one.
     """
     rows = db.execute(

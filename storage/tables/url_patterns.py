@@ -1,4 +1,4 @@
-"""Table ``trap``: URL patterns of hosts that are bounded or closed, and what they yield."""
+"""Table ``trap``: URL patterns of hosts that are bounded or closed, and their yields."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,9 +14,9 @@ from freshet.storage.records import Target, Visit
 from freshet.storage.tables import frontier
 from freshet.storage.tables.pages import Admitted
 
-# -- copies: patterns whose URLs keep giving known pages ---------------------
+# -- copies: patterns with URLs that keep giving known pages -----------------
 # A pattern gathers URLs that differ in the values of their parameters, or consist of recurring
-# values. ``page.copy_of`` is the page of which a read page is a copy (its own id: of none); a
+# values. ``page.copy_of`` is the original of a copy (a page's own id: it is not a copy); a
 # *barren* page, which shows only what others show, is a copy unless it led to new pages. If nearly
 # all are copies the pattern is *closed*: its unvisited URLs are held back, except a sample.
 #
@@ -47,9 +47,9 @@ HostPages: TypeAlias = dict[int, frozenset[int]]
 class CopyRule:
     """Number of pages of a pattern (0: never) and share of copies that close it.
 
-    Days with an event are rare, and follow one another: it is twice as many copies in a row that
-    close a calendar's pattern. ``by_part`` says whether parts of URLs that make copies on the whole
-    host hold URLs back, too.
+    Days with an event are rare, and follow one another: a calendar's pattern is closed by twice as
+    many copies in a row. With ``by_part``, parts of URLs that make copies on the whole host hold
+    URLs back as well.
     """
 
     urls: int = 30
@@ -61,7 +61,7 @@ class CopyRule:
         return 0 < self.urls <= read and copies >= self.share * read
 
     def ends(self, in_a_row: int) -> bool:
-        """Return whether the rule closes a calendar's pattern after so many copies in a row."""
+        """Return whether the rule closes a calendar's pattern after this many copies in a row."""
         return 0 < 2 * self.urls <= in_a_row
 
 
@@ -194,7 +194,7 @@ def bounded_as_json(found: Sequence[tuple[str, Throttle]]) -> list[dict[str, obj
 
 
 async def original_of(db: Reader, page_id: int) -> str | None:
-    """Return the URL of the page of which a page was a copy when last read, or None."""
+    """Return the URL of the original of which a page was a copy when last read, or None."""
     sql = (
         "SELECT o.url FROM page AS p JOIN page AS o ON o.id = p.copy_of "
         "WHERE p.id = ? AND o.id <> p.id"
@@ -214,7 +214,7 @@ async def texts(db: Reader, host_id: int, limit: int) -> list[tuple[int, str, by
 
 
 def let_pass(db: Connection, page_ids: Iterable[int], kind: str) -> list[tuple[int, str, str]]:
-    """Hold those of these pages back no more that are for this reason.
+    """Release the pages among these that are held back for this reason.
 
     Return their hosts, URLs and patterns.
     """
@@ -246,10 +246,10 @@ def count_refused(db: Connection, counts: Iterable[tuple[int, str, int]], kind: 
 def _without_leads(
     db: Connection, findings: Sequence[CopyFinding], revealed: Mapping[int, Sequence[int]]
 ) -> list[CopyFinding]:
-    """Return the findings, where barren pages that led to pages worth finding are no copies.
+    """Return the findings; barren pages that led to valuable pages are not copies.
 
-    A page is worth finding if its pattern is another one, most of whose pages are no copies, or
-    None.
+    A page is valuable if it has no pattern, or another one with a majority of pages that are not
+    copies.
     """
     new = {f.page_id: revealed.get(f.page_id, ()) for f in findings if f.is_barren}
     if not any(new.values()):
@@ -286,7 +286,7 @@ def _changes(
     shapes = {}
     for finding in findings:
         host_id, before, may_have_changed, stored = known[finding.page_id]
-        # What recurs shows as URLs come: a page stays in the pattern in which it was counted.
+        # Recurring values are known only later: a page stays in the pattern that counted it.
         shape = shapes[finding.page_id] = _counted_in(before, stored) or finding.pattern
         now = finding.original_id or finding.page_id
         was_copy, is_copy = before not in {None, finding.page_id}, now != finding.page_id
@@ -325,7 +325,7 @@ def _decide(
     at: float,
     effect: tuple[HostPages, HostPages],
 ) -> None:
-    """Close or open a pattern where its counts say so."""
+    """Close or open a pattern by its counts."""
     host_id, shape = found.host_id, str(found.shape)
     if shape.endswith(DATES):
         closes = rule.ends(_in_a_row(db, host_id, shape))
@@ -344,7 +344,7 @@ def _decide(
 
 
 def _in_a_row(db: Connection, host_id: int, shape: str) -> int:
-    """Return the number of copies among a pattern's pages since the last one that is none."""
+    """Return the number of copies among a pattern's pages since the last one that is not a copy."""
     row = db.execute(
         "SELECT count(*) FILTER (WHERE copy_of <> id AND found_at > ("
         "  SELECT ifnull(max(found_at), 0) FROM page WHERE host_id = :host AND pattern = :shape "
@@ -424,7 +424,7 @@ def _copies(
 def _beyond_sample(
     db: Connection, found: Sequence[tuple[Admitted, str, int]]
 ) -> Sequence[tuple[Admitted, str]]:
-    """Return those of these pages, with patterns and depths, whose pattern takes no more."""
+    """Return the pages, with patterns and depths, with a pattern that takes no more."""
     closed = closed_copies(db, {(page.host_id, shape) for page, shape, _ in found})
     refused: list[tuple[Admitted, str]] = []
     for page, shape, depth in found:
@@ -469,8 +469,8 @@ def _counts(db: Connection, keys: Iterable[tuple[int, str, str]]) -> Counter[tup
 
 
 # -- yields: share of own pages among the requested URLs of a pattern --------
-# Own pages are no copies, not barren, not gone, no failures. :attr:`PatternYield.shrunk` shrinks
-# the share of few URLs to that of the host.
+# Own pages are not copies, not barren, not gone, not failures. :attr:`PatternYield.shrunk` shrinks
+# the share of few URLs towards the host's share.
 
 #: URLs of a pattern that weigh as much as all others of its host: half of those that close it.
 STRENGTH: Final = 15.0
@@ -491,7 +491,7 @@ class PatternYield:
 
     @property
     def shrunk(self) -> float:
-        """Return the share of ``own``, shrunk to that of the host; from 0 to 1."""
+        """Return the share of ``own``, shrunk towards the host's share; from 0 to 1."""
         return (self.own + STRENGTH * self.of_host) / (self.read + STRENGTH)
 
 
