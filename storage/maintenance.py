@@ -22,7 +22,7 @@ from freshet.storage.tables.observations import SIGNIFICANT
 
 #: Room that is left free beside a copy.
 SPARE_BYTES: Final = 16 * 1024 * 1024
-#: Counts the pages of a store; those of other shards and former spellings are left out.
+#: Counts the pages of a store, without pages of other shards and former spellings.
 PAGE_COUNT: Final = (
     "SELECT count(*) FROM page "
     "WHERE role = 'page' AND ifnull(held_back, '') NOT IN ('shard', 'spelling')"
@@ -36,7 +36,7 @@ def pragma(connection: sqlite3.Connection, name: str) -> int:
 
 # -- compaction --------------------------------------------------------------
 # SQLite writes the store into a temporary file and from there back through the write-ahead log:
-# three copies are on the disk for a moment. A kill leaves the store as it was.
+# three copies are on the disk for a moment. A kill does not change the store.
 
 #: Folders that SQLite tries for temporary files, after the environment.
 _TEMPORARY = ("/var/tmp", "/usr/tmp", "/tmp", ".")  # noqa: S108 - SQLite's choice
@@ -44,7 +44,7 @@ _TEMPORARY = ("/var/tmp", "/usr/tmp", "/tmp", ".")  # noqa: S108 - SQLite's choi
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Bytes of the file of a store, and those of its free pages."""
+    """Bytes of the file of a store, and of its free pages."""
 
     size_bytes: int
     free_bytes: int
@@ -58,7 +58,7 @@ async def space(database: Database) -> Space:
 
 
 async def compact(database: Database) -> None:
-    """Write a store anew without its free pages.
+    """Rewrite a store without its free pages.
 
     Raises:
         StoreError: the disk has no room for that, or another program reads the store.
@@ -96,15 +96,15 @@ def _require_room_to_compact(path: Path, folder: Path, needed: int) -> None:
 # pages: a daemon knows the same before and after. Rows go in transactions of some thousands. The
 # caller must be the only writer, else doomed rows might be needed again.
 #
-# *Law.* What :func:`prune` deletes is what :func:`doomed` counts. It looks at the bodies of all
-# pages once; then, while the settings stay, at those of pages that were visited or judged anew
-# since, and at bodies that have become too old. Consequence: the end of a crawl costs by its pages.
+# *Law.* :func:`prune` deletes exactly the rows that :func:`doomed` counts. It checks the bodies of
+# all pages once; then, while the settings stay, of pages that were visited or judged again since,
+# and bodies that have become too old. Consequence: the cost at the end of a crawl depends on its pages.
 
 #: Rows of one transaction; bodies have some 10 kB each.
 _BATCH: Final = 2_000
 #: About the bytes of a row's header and its index entries.
 _ROW_BYTES: Final = 60
-#: Days of which the figures of sites are kept.
+#: Days for which the figures of sites are kept.
 _FIGURES: Final = 90
 
 _TAUGHT_NOTHING: Final = "'failed', 'refused', 'skipped', 'redirected'"
@@ -125,7 +125,7 @@ class Retention:
         failure_age_s: age at which visits without content are deleted, except a page's last one.
         link_age_s: time since a link disappeared after which it is deleted.
         alert_age_s: time since a message was delivered after which it and its alerts are deleted.
-        deletion_age_s: age at which the changefeed does not tell of a deletion any more.
+        deletion_age_s: age from which the changefeed no longer reports a deletion.
     """
 
     bodies_per_page: int
@@ -272,7 +272,7 @@ async def prune(
 ) -> list[DeletedRows]:
     """Delete the rows that are not to be kept, and count them, but for old figures of sites.
 
-    ``whole``: look at all bodies, whatever was looked at before.
+    ``whole``: check all bodies, also those that were checked before.
     """
     sql, day = "DELETE FROM site_day WHERE day < ?", now // 86_400 - _FIGURES
     await database.write(lambda db: db.execute(sql, (day,)))
@@ -286,8 +286,8 @@ async def prune(
     return pruned
 
 
-#: The pages with several versions of which a body may be doomed by what happened since the last
-#: time (``is_touched``), and those that have one of the same bodies.
+#: The pages with several versions and a body that events since the last time may doom
+#: (``is_touched``), and the pages with one of the same bodies.
 _LOOKED: Final = "CREATE TEMP TABLE looked (page_id INTEGER PRIMARY KEY, is_touched INTEGER)"
 _TOUCHED: Final = (
     "INSERT INTO temp.looked SELECT page_id, 1 FROM version WHERE page_id IN ("
@@ -308,9 +308,9 @@ _OVERLAP_S: Final = 86_400.0
 def _look(
     db: sqlite3.Connection, cuts: Mapping[str, float], kept: str, now: float, *, whole: bool
 ) -> tuple[int, bool]:
-    """List the pages whose bodies are to be looked at; return the newest observation.
+    """List the pages with bodies to check; return the newest observation.
 
-    Return as well whether there is a list: it is all pages at first, after the settings or the
+    Return as well whether a list exists: it is all pages at first, after the settings or the
     clock changed, and where bodies of gone pages go.
     """
     (newest,) = db.execute("SELECT coalesce(max(id), 0) FROM observation").fetchone()

@@ -156,14 +156,14 @@ class Doubt:
 class DueUrl:
     """A URL that leaves the frontier.
 
-    ``url`` is the canonical form, the page's identity; ``fetch_url`` goes on the wire.
+    ``url`` is the canonical form, the page's identity; ``fetch_url`` is the URL that is requested.
     ``attempt`` counts failed tries in this run, ``redirects`` the hops that led here.
     ``digests`` is None before the first good capture. If the last response was ``rejected``, the
-    ``validators`` are its own. ``doubt`` is that on the last good capture. The
-    server has answered ``not_modified`` so often in a row, since it sent a response that was read
-    at ``read_at``. At ``plain_at`` a plain request was answered where another had failed.
+    ``validators`` are its validators. ``doubt`` is the doubt about the last good capture.
+    ``not_modified`` counts the 304s in a row since a response that was read at ``read_at``. At
+    ``plain_at`` a plain request was answered after another had failed.
     ``repeat_of`` is the reason of the failure after which this visit repeats the request.
-    ``preferences`` are what was stated of the page's use, as stored.
+    ``preferences`` has the statements about the page's use, as stored.
     """
 
     page_id: int
@@ -206,9 +206,9 @@ class FetchResult:
     Headers are raw, ``wire_body`` is as received, ``body`` decoded, ``location`` the resolved
     redirect target. ``request_headers`` is empty if nothing was sent, ``status_line`` if nothing
     was received. ``truncated`` is a word of WARC 1.1 (section 5.13) if ``wire_body`` is incomplete,
-    else None. ``requests`` are those that a browser made to render the page, by host queue, and
-    ``body`` is what it made of ``wire_body``; None: the page is as it came. ``repairs`` name what
-    was mended of the response. ``head`` has the bytes of its head as received, from the network.
+    else None. ``requests`` counts a browser's requests for a rendered page, by host queue, and
+    ``body`` is then its document; None: the page was not rendered. ``repairs`` names the repairs of
+    the response. ``head`` has the bytes of its head as received, from the network.
     """
 
     url: str
@@ -271,7 +271,7 @@ class Observation:
 
     ``resemblance`` (0 to 1) and its standard error are Broder's estimate from MinHash values, or
     None. ``kinds`` names the channels that differ, in the order of :data:`.entries.CHANNELS` with
-    spaces between; of an ``unchanged`` page none of them counts as a change.
+    spaces between; for an ``unchanged`` page they do not count as a change.
     """
 
     page_id: int
@@ -297,12 +297,12 @@ class Observation:
 
 @value(frozen=True, slots=True)
 class Capture:
-    """The stored content of a page whose bytes differ from those of the last visit.
+    """The stored content of a page with other bytes than at the last visit.
 
     ``body`` is zstd-compressed, None if it is not kept; ``sketch`` is versioned bytes, None without
-    text; ``noindex`` is what the page itself says. ``words`` are the lines for the search index
-    (:class:`.extensions.Indexed`), None if there is none, or nothing new for it. ``channels`` are
-    digests of what its document shows, None if they are not made yet.
+    text; ``noindex`` is the page's directive. ``words`` has the lines for the search index
+    (:class:`.extensions.Indexed`), None without an index or without new lines. ``channels`` has
+    digests of the parts of its document, None if they are not made yet.
     """
 
     digests: Digests
@@ -325,8 +325,8 @@ class Capture:
 class PageHistory:
     """The stored state with which a page's next text is compared.
 
-    ``sketch`` and ``memory`` are versioned bytes; ``still`` counts the visits since then at which
-    nothing differed. ``text_version`` is as in :class:`Digests`.
+    ``sketch`` and ``memory`` are versioned bytes; ``still`` counts the visits since then
+    without a difference. ``text_version`` is as in :class:`Digests`.
     """
 
     sketch: bytes
@@ -339,19 +339,19 @@ class PageHistory:
 class Visit:
     """All changes that one visit makes to the store, in one transaction.
 
-    ``validators``, ``links`` and ``memory`` (versioned bytes) replace the page's own,
-    ``not_content`` (versioned bytes) what is known of its host, when not None; ``offsite`` marks
+    ``validators``, ``links`` and ``memory`` (versioned bytes) replace the page's,
+    ``not_content`` (versioned bytes) the knowledge about its host, when not None; ``offsite`` marks
     the columns of ``links`` that leave the scope. ``retry_at`` keeps the URL in the frontier
     (``charged`` adds to its attempts), to be requested at ``fetch_url``. ``fetches`` counts
-    requests. ``amendments`` correct earlier observations of the page, ``retractions`` name captures
-    that were no content, ``copies`` count for patterns of bounded URLs, ``parameters`` say which
-    parts of a host's URLs make copies. ``said`` are claims when pages changed. ``noindex`` is what
-    the headers of content say, None if nothing; ``signs`` and ``wish_s`` come from the headers,
-    None without a response. ``advertised`` is the hub that the page names. ``rejected`` is a
-    response that was no content, None for any other. ``doubt`` is that on its content.
-    ``preferences`` are what is stated of the page's use from now on ("": nothing), as stored.
+    requests. ``amendments`` corrects earlier observations, ``retractions`` names captures that
+    were not content, ``copies`` counts for patterns of bounded URLs, ``parameters`` has the
+    parts of a host's URLs that make copies. ``said`` has claims of changes. ``noindex`` is the
+    directive of the headers of content, None without one; ``signs`` and ``wish_s`` are read from
+    the headers, None without a response. ``advertised`` is the hub that the page names.
+    ``rejected`` is a response that was not content, else None. ``doubt`` is the doubt about its
+    content. ``preferences`` has the new statements about the page's use ("": none), as stored.
     ``plain_at`` is as in :class:`DueUrl`, ``repeats`` belongs to the host with that id; None: as
-    before. ``rest`` are further entries, each of which is made when the one before has committed.
+    before. ``rest`` has further entries; each is made when the one before has committed.
     """
 
     due: DueUrl
@@ -397,8 +397,8 @@ class Visit:
 class StoredSeed:
     """A line of the site list; ``seed_id`` is 0 until it is stored.
 
-    ``url`` is tried first, ``fallback_url`` if the line has no scheme and nothing answers. New
-    items of the site lose half of their worth in ``half_life_hours``. The scope stands at
+    ``url`` is tried first, ``fallback_url`` if the line has no scheme and ``url`` does not answer.
+    New items of the site lose half of their value in ``half_life_hours``. The scope begins at
     ``root_url``, None until that is known.
     """
 
@@ -431,8 +431,8 @@ class Estimate:
             others.
         urgent: whether the page is a new item of an ephemeral source, to be fetched at once.
         reveals: expected new pages that a visit reveals.
-        arrival_rate: new items a day at an ephemeral source, each of which loses half of its worth
-            in ``half_life_hours``; None elsewhere.
+        arrival_rate: new items a day at an ephemeral source; an item loses half of its value in
+            ``half_life_hours``. None elsewhere.
         planned: visits a day by a rate policy's plan; None under other policies.
         not_before: Unix seconds before which the page is not visited; None: no limit.
         due_at: Unix seconds at which a visit is expected to be worth the price, or is planned;
@@ -474,9 +474,9 @@ class StoreUpdate:
 
     ``fetches`` counts requests; afterwards the host is in the state ``host``. ``robots`` is the new
     robots.txt of the host with that id, ``repeats`` as in :class:`Visit`. ``seeds`` are pairs of a
-    seed's id and the URL at which it is crawled. ``said`` are claims that a source pushed without a
-    request. ``change`` is one of an extension's tables. ``outlook``, ``sites`` and ``estimates``
-    are those of a daemon.
+    seed's id and the URL at which it is crawled. ``said`` has claims that a source pushed without a
+    request. ``change`` is a change of an extension's tables. ``outlook``, ``sites`` and
+    ``estimates`` are a daemon's.
     """
 
     at: float
@@ -500,12 +500,11 @@ Entry = Visit | StoreUpdate
 class Acknowledged:
     """The writer's reply after the transaction has committed.
 
-    ``supplied`` are the hosts whose frontier grew, by ``pages`` (ids): new ones, and some that were
-    gone and are linked anew. ``retracted`` are
-    visits of this invocation that have become failures: the former kind and the reason.
-    ``withdrawn`` are the pages, by host, that are no longer due. ``claims`` are the new ones of the
-    whole batch, by our clock; they stand in its last entry. ``churn`` is None for a first visit,
-    and where nothing appeared.
+    ``supplied`` has the hosts with new due URLs, by ``pages`` (ids): new pages, and some that were
+    gone and are linked again. ``retracted`` has visits of this invocation that have become
+    failures: the former kind and the reason. ``withdrawn`` has the pages, by host, that are no
+    longer due. ``claims`` has the new claims of the whole batch, by our clock, in its last entry.
+    ``churn`` is None for a first visit, and if no link appeared.
     """
 
     entry: Entry
@@ -526,13 +525,13 @@ T = TypeVar("T")
 
 
 class WriterHost:
-    """The run that a writer works for; by itself it does nothing more."""
+    """The run that a writer works for; this base class has no effect."""
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
         """Observe a batch that is in the store now."""
 
     async def secure(self) -> None:
-        """Sync what must not be behind the store, an archive; called before each transaction."""
+        """Sync an archive, which must not be behind the store; called before each transaction."""
 
     async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do some work on the store, and decide whether it is tried again where it is unavailable.
@@ -553,14 +552,14 @@ class Agenda(Protocol):
         """Return whether a due URL of this host can be taken now."""
 
     def done(self, acknowledged: Acknowledged) -> None:
-        """Learn from an entry whose transaction has committed."""
+        """Learn from a committed entry."""
 
     def put_back(self, due: DueUrl) -> None:
         """Take back a URL that has not been visited; it is due as before."""
 
     @property
     def hungry(self) -> bool:
-        """Return whether :meth:`replenish` would load something although nothing falls due."""
+        """Return whether :meth:`replenish` would load pages before any falls due."""
 
     async def replenish(self, now: float) -> tuple[Sequence[entries.Host], Sequence[int]]:
         """Load the URLs that :meth:`next` will need.
@@ -572,10 +571,10 @@ class Agenda(Protocol):
         """Return when the next URL that waits for its time (a retry) falls due, or None."""
 
     def overdue_at(self) -> float:
-        """Return when a page is overdue, which may be asked ahead of the budget; inf: none is."""
+        """Return when a page is overdue and may be requested ahead of the budget, or inf."""
 
     def target_of(self, host_id: int) -> int | None:
-        """Return the host to which a host has only redirected, as far as is known, or None."""
+        """Return the host to which a host has only redirected so far, or None."""
 
     def take_probe(self, host_id: int) -> bool:
         """Return whether a host may be asked for a URL that cannot exist, and count the request."""

@@ -48,12 +48,11 @@ class WatchedPages(Columns):
     Attributes:
         page_id, host_id: as stored.
         url: canonical.
-        since: Unix seconds since when the copy was not checked: of the last response, or of the
-            page's discovery. A page that has moved here and was not visited yet has that of its old
-            URL.
+        since: Unix seconds of the last check of the copy: of the last response, or of the page's
+            discovery. A page that has moved here and was not visited yet has its old URL's.
         captured: whether the store has a copy of this URL's content.
         gone, failed, elsewhere: at the last visit the page was gone (and no page has got a link to
-            it since), could not be fetched, or was redirected, refused or skipped.
+            it since), could not be fetched, or redirected, was refused or skipped.
         alias, permanent: it is an alias of a page; a permanent one.
         leads_to: the id of the page to which it redirects, −1 if unknown.
         had: whether the store once had a copy of this URL's content.
@@ -125,7 +124,7 @@ async def watched(db: Reader) -> int:
 
 
 async def known(db: Reader) -> int:
-    """Count what people call pages: URLs with content, or not requested yet.
+    """Count pages as users do: URLs with content, or not requested yet.
 
     Left out are sitemaps and feeds, other names of pages, and URLs without content.
     """
@@ -221,7 +220,7 @@ async def ids(db: Reader, urls: Sequence[str]) -> list[int]:
 
 
 async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueUrl]:
-    """Return those of these pages that may still be fetched, in any order."""
+    """Return the pages among these that may still be fetched, in any order."""
     columns = due_columns(
         due_at=":now", reason="iif(p.checked_at IS NULL, 'discovery', 'refresh')", attempt="0"
     )
@@ -241,7 +240,7 @@ async def visits(db: Reader) -> int:
 # -- histories: all observations of the pages that are kept up to date, for a plan
 # As columns a million pages with ten observations each are read in 15 s and less than 1 GB.
 
-#: A page of its own that has had content: no sitemap or feed, no alias, not held back.
+#: A page that has had content: not a sitemap or feed, not an alias, not held back.
 _KEPT = (
     "role = 'page' AND alias_kind IS NULL AND alias_of IS NULL AND held_back IS NULL "
     "AND checked_at IS NOT NULL"
@@ -281,7 +280,7 @@ class PastObservations(Columns):
         page: (m,), row of the page at its present place.
         at: (m,), Unix seconds; they decrease within a page where the clock was set back.
         kind: (m,), index in :data:`freshet.storage.entries.KINDS`.
-        digest: (m,), of the content that the visit showed first; 0: none, or not read.
+        digest: (m,), of the content that the visit showed first; 0 without one, or if not read.
     """
 
     page: NDArray[np.intp] = field(metadata=stored("intp"))
@@ -292,7 +291,7 @@ class PastObservations(Columns):
 
 @dataclass(frozen=True, slots=True)
 class _PastPages(Columns):
-    """n pages in the order of their ids; the attributes are those of :class:`KeptPages`."""
+    """n pages in the order of their ids, with the attributes of :class:`KeptPages`."""
 
     page_id: NDArray[np.int64] = field(metadata=stored("int64"))
     host_id: NDArray[np.int64] = field(metadata=stored("int64"))
@@ -349,7 +348,7 @@ def _rows_of(
 async def audits(db: Reader, since: float) -> NDArray[np.void]:
     """Return the audits since a time that were answered.
 
-    The fields are ``at``, in Unix seconds, ``stale`` (whether the copy was), and those of
+    The fields are ``at``, in Unix seconds, ``stale`` (whether the copy was), and the fields of
     :class:`Audit`.
     """
     row = np.dtype([("at", "f8"), ("stale", "?"), *((it.name, "f8") for it in fields(Audit))])

@@ -27,16 +27,15 @@ _EVERYWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class LinkedPages:
-    """The n pages in their own right: no sitemaps or feeds, no aliases, not held back.
+    """The n actual pages: not sitemaps or feeds, not aliases, not held back.
 
     Those of other shards are among them where they were asked for.
 
     Attributes:
         page_id: (n,), ascending.
         host_id: (n,), as stored.
-        depth: (n,), links from a seed; of a page that has moved, the least of all its places.
-        row_of: row of the page that each id stands for, its own or that of which it is an alias; or
-            -1.
+        depth: (n,), links from a seed; for a page that has moved, the least of all its URLs.
+        row_of: row of the page of each id, or of the page of which the id is an alias; or -1.
         links: (n,), whether the page's links count: it was not gone at the last visit, and is not
             marked nofollow.
         here: (n,), whether it is a page of this store, not of another shard.
@@ -58,7 +57,7 @@ class LinkedPages:
 
 
 async def pages(db: Reader, *, elsewhere: bool = False) -> LinkedPages:
-    """Return all pages in their own right, with those of other shards on demand."""
+    """Return all actual pages, on demand with pages of other shards."""
     own = await table_of(
         db,
         "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow, held_back IS NULL, "
@@ -88,7 +87,7 @@ async def pages(db: Reader, *, elsewhere: bool = False) -> LinkedPages:
 def urls(db: Reader, *, every: bool = False) -> AsyncIterator[list[tuple[Any, ...]]]:
     """Yield (id, URL) of these pages, or of ``every`` one and its aliases, ascending by ids.
 
-    They come some thousand at a time.
+    They are read some thousand at a time.
     """
     return pieces(db, f"SELECT id, url FROM page WHERE {'1' if every else _OWN} ORDER BY id")
 
@@ -130,7 +129,7 @@ def _resolved(
 STAYS: Final = 1e308
 _CONTENT = "'new', 'changed', 'unchanged'"
 
-#: Pages with content that are no copies. Sitemaps and feeds are there from the beginning.
+#: Pages with content that are not copies. Sitemaps and feeds count from the beginning.
 _PAGES = f"""
 SELECT id, CASE role WHEN 'page' THEN found_at ELSE -1e308 END AS found, url, role,
     CASE last_kind WHEN 'gone' THEN coalesce((
@@ -294,7 +293,7 @@ async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
 
 
 async def churn(db: Reader, page_ids: Sequence[int] | None = None) -> _StoredChurn:
-    """Return all churn, or that of these pages, as :func:`links.append` stored it."""
+    """Return all churn, or the churn of these pages, as :func:`links.append` stored it."""
     chosen = "" if page_ids is None else "WHERE page_id IN (SELECT value FROM json_each(?)) "
     values = () if page_ids is None else (as_json(list(page_ids)),)
     sql = f"SELECT {columns_of(_StoredChurn)} FROM churn {chosen}ORDER BY at, page_id"

@@ -22,8 +22,8 @@ from freshet.storage.tables.pages import NO_CONTENT_SINCE
 class Holdings:
     """Counts of all that a store holds; sizes in bytes.
 
-    ``pages`` were captured at least once and are no aliases; ``links`` are current ones.
-    ``body_bytes`` are the kept bodies as decoded, ``stored_bytes`` the same compressed.
+    ``pages`` counts pages with a capture that are not aliases; ``links`` counts current ones.
+    ``body_bytes`` is the size of kept bodies decoded, ``stored_bytes`` compressed.
     """
 
     urls: int
@@ -50,7 +50,7 @@ class WaitingHost:
 
 
 async def holdings(db: Reader) -> Holdings:
-    """Count what the store holds."""
+    """Count the rows of a store."""
     rows = await db.execute_fetchall(
         "SELECT p.urls, p.pages, p.aliases, (SELECT count(*) FROM host), "
         "       (SELECT count(*) FROM link WHERE gone_at IS NULL), "
@@ -121,7 +121,7 @@ async def needing_javascript(db: Reader) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulPage:
-    """A page whose last content may be none, see :class:`~freshet.storage.records.Doubt`."""
+    """A page with doubtful content, see :class:`~freshet.storage.records.Doubt`."""
 
     url: str
     kind: str
@@ -174,7 +174,7 @@ async def appeared(db: Reader, run_id: int, after: int = 0) -> list[str]:
 
 
 async def vanished(db: Reader, run_id: int, after: int = 0) -> list[str]:
-    """Return the pages that a run found gone after an observation, and the visit before had."""
+    """Return the pages that a run found gone after an observation, and the visit before not."""
     sql = (
         "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.id > ? AND o.kind = 'gone' AND p.role = 'page' AND ("
@@ -201,9 +201,9 @@ def deferred_as_json(found: Sequence[WaitingHost]) -> list[dict[str, object]]:
 
 
 async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
-    """Return the seeds whose host gave no page in a run: line, URL, and the last result.
+    """Return the seeds on hosts without a page in a run: line, URL, and the last result.
 
-    A shard leaves those of other shards to them.
+    Seeds of other shards are left out.
     """
     rows = await db.execute_fetchall(
         "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
@@ -212,7 +212,7 @@ async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
         "LEFT JOIN robots AS r ON r.host_id = p.host_id "
         "LEFT JOIN frontier AS f ON f.page_id = p.id LEFT JOIN finding AS o ON o.id = ("
         "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = :run) "
-        # One look at each host of seeds: many of them may stand on one large host.
+        # One lookup for each host of seeds: many seeds may be on one large host.
         "WHERE coalesce(p.held_back, '') <> 'shard' AND (p.id IS NULL OR p.host_id NOT IN "
         " (SELECT h.host_id FROM (SELECT DISTINCT host_id FROM page "
         "  WHERE id IN (SELECT page_id FROM seed)) AS h WHERE EXISTS (SELECT 1 FROM page "
@@ -234,7 +234,7 @@ async def moved_seeds(db: Reader) -> list[tuple[str, str]]:
 
 async def held_back(db: Reader) -> dict[str, int]:
     """Count the known URLs that are not crawled, by reason."""
-    # A former spelling is no URL of its own.
+    # A former spelling is not a separate URL.
     sql = "SELECT held_back, count(*) FROM page WHERE held_back <> 'spelling' GROUP BY 1"
     return {row[0]: row[1] for row in await db.execute_fetchall(sql)}
 
@@ -254,9 +254,9 @@ async def kinds(db: Reader, run_id: int, after: int = 0) -> dict[str, int]:
 
 
 def _why_silent(row: aiosqlite.Row) -> str:
-    """Return the reason for which a seed has no page, and what can be done."""
+    """Return the reason for which a seed has no page, and the remedy."""
     _, _, deferred_why, kind, reason, detail, status, held, over_http, of_robots = row
-    # A bad certificate is no reason to go on without any.
+    # A bad certificate does not justify a request without TLS.
     wants_http = "tls" in {deferred_why, reason} and over_http is not None
     hint = f"; name {over_http} to crawl it without https" if wants_http else ""
     if deferred_why is not None:
@@ -287,7 +287,7 @@ def _last_answer(kind: str, status: int | None, reason: str | None, detail: str 
 class PageChange:
     """A page that changed, appeared or vanished.
 
-    ``kind`` is "refreshed" where what differs does not count as a change; ``kinds`` names it.
+    ``kind`` is "refreshed" if the differences do not count as a change; ``kinds`` names them.
     ``resemblance`` is to the text before; ``version_id`` is the version after the change, with its
     number; ``before_id`` is the significant one before it, or None. ``reason``: of a failed visit,
     of a minor difference, or of a return.
@@ -323,7 +323,7 @@ _CHANGE: Final = (
 _OF_PAGES: Final = "FROM finding AS f JOIN page AS p ON p.id = f.page_id WHERE p.role = 'page' AND"
 _OF_RUN: Final = "AND f.run_id = ? AND f.id > ?"
 _SIGNIFICANTLY: Final = "f.kind = 'changed'"
-#: Kinds of changes, of which the first is significant, and ``unchanged`` noise: another version.
+#: Kinds of changes. The first is significant; ``unchanged`` is noise, in another version.
 CHANGES: Final = ("changed", "new", "gone", REFRESHED, "unchanged")
 #: Changes that are looked at for words, at most.
 _LOOKED: Final = 1_000
@@ -355,8 +355,7 @@ async def since(
 ) -> tuple[list[PageChange], int]:
     """Return the newest ``limit`` changes after a moment (Unix seconds), and the number of all.
 
-    ``all_kinds`` adds to significant changes pages that appeared or are gone, refreshed ones, and
-    noise.
+    ``all_kinds`` adds pages that appeared or were deleted, refreshed ones, and noise.
     """
     kinds = CHANGES if all_kinds else CHANGES[:1]
     found = await changes_page(db, limit, after=at, kinds=kinds)
@@ -369,7 +368,7 @@ async def since(
 
 @dataclass(frozen=True, slots=True)
 class ChangesPage:
-    """Changes of so many ``looked`` at, by observation; the next page is ``before``, if any."""
+    """Changes among ``looked`` rows, by observation; the next page is ``before``, if any."""
 
     changes: list[tuple[int, PageChange]]
     looked: int
@@ -377,7 +376,7 @@ class ChangesPage:
 
 
 def _newest_of(kinds: Sequence[str], host_ids: Sequence[int]) -> str:
-    """Return the query of the newest changes, of all hosts if none is named."""
+    """Return the query of the newest changes of these hosts, or of all hosts."""
     of_site = f"c.host_id IN ({', '.join(map(str, host_ids))}) AND " if host_ids else ""
     # By index, each kind alone: a rare one may be far away.
     parts = " UNION ALL ".join(
@@ -402,8 +401,8 @@ async def changes_page(
 ) -> ChangesPage:
     """Return the newest changes ``before`` a time and id, and after a time.
 
-    Of ``words`` each stands in the page's URL or title, in any case of ASCII letters. With words,
-    a thousand changes are looked at: there may be fewer results, and yet a next page.
+    Each of ``words`` must occur in the page's URL or title, in any case of ASCII letters. With
+    words, a thousand changes are searched, so a page with few results may have a next page.
     """
     (at, last), most = before or (inf, 0), _LOOKED if words else limit
     rows = await db.execute_fetchall(

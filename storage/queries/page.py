@@ -42,12 +42,12 @@ class OtherName:
 class KnownUrl:
     """A URL that the store knows.
 
-    ``visited_at`` is the last visit of any kind. ``alias`` is None for a page in its own right.
-    ``wish_s`` is for how many seconds the server wished its last response to be used, or None.
+    ``visited_at`` is the last visit of any kind. ``alias`` is None unless the URL is an alias.
+    ``wish_s`` is the lifetime in seconds that the server gave its last response, or None.
     A dead link or a block page is left alone by new runs until ``asked_again_at``. Visits have
     found no content ``no_content_since`` then, and only a plain request was answered at
-    ``plain_at``. ``doubt`` is that on its last content. ``preferences`` are what was stated of its
-    use, as stored.
+    ``plain_at``. ``doubt`` is the doubt about its last content. ``preferences`` has the statements
+    about its use, as stored.
     """
 
     page_id: int
@@ -125,7 +125,7 @@ class InLink:
 
 @asynccontextmanager
 async def snapshot(path: Path) -> AsyncIterator[Reader]:
-    """Open a store as it is at one moment, for several queries; raises as :func:`reading`."""
+    """Open one snapshot of a store for several queries; raises as :func:`reading`."""
     async with reading(path) as db:
         await db.execute("BEGIN")
         yield db
@@ -208,7 +208,7 @@ async def frontier_place(db: Reader, page_id: int) -> FrontierPlace | None:
 async def first_link(db: Reader, page_id: int) -> InLink | None:
     """Return the first link to a URL from a page, sitemap or feed, or None.
 
-    Of more than 2,000 links, those of the pages known longest are looked at.
+    With more than 2,000 links, the links of the pages known longest are read.
     """
     links = f"(SELECT * FROM link WHERE dst_id = :target AND src_id <> :target LIMIT {_LOOKED})"
     return await _first(db, links, "true", page_id)
@@ -239,7 +239,7 @@ _LINKS_IN: Final = (
     f"SELECT s.url, s.role, l.{_LINK} link AS l JOIN page AS s ON s.id = l.src_id "
     "WHERE l.dst_id = :page AND l.src_id <> :page"
 )
-#: Those whose page the store does not have come last, without a role.
+#: Links to pages that the store does not have are last, without a role.
 _LINKS_OUT: Final = (
     f"SELECT d.url, d.role, l.{_LINK} link AS l JOIN page AS d ON d.id = l.dst_id "
     "WHERE l.src_id = :page AND l.gone_at IS NULL UNION ALL "
@@ -255,7 +255,7 @@ async def links(db: Reader, page_id: int, limit: int, *, inward: bool) -> tuple[
 
 
 async def seed_text(db: Reader, known: KnownUrl) -> str | None:
-    """Return the line of the site list that named this URL, or whose scope stands at it."""
+    """Return the line of the site list that named this URL, or the line with its scope there."""
     rows = await db.execute_fetchall(
         "SELECT text FROM seed WHERE page_id = :page OR url IN (:url, :fetch_url) "
         "OR fallback_url IN (:url, :fetch_url) ORDER BY id LIMIT 1",
@@ -288,14 +288,14 @@ async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
 
 
 async def listed(db: Reader, prefix: str, after: str, limit: int) -> list[dict[str, Any]]:
-    """Return the pages whose URLs begin with ``prefix``, those behind ``after`` in their order.
+    """Return the pages with this ``prefix`` of their URLs, after the URL ``after``, in order.
 
     Each with its last visit, and whether it has a document.
     """
     sql = (
         "SELECT p.url, p.last_kind, p.checked_at, p.title, c.version_id IS NOT NULL "
         "FROM page AS p LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise' "
-        # Of a page that belongs to another shard, that one tells; of a former spelling, the page.
+        # Pages of other shards are reported by them, former spellings by their pages.
         "WHERE p.role = 'page' AND ifnull(p.held_back, '') NOT IN ('shard', 'spelling') "
         # Beyond every character that a URL has.
         "AND p.url >= :first AND p.url < :prefix || char(1114111) "
@@ -320,10 +320,10 @@ _LOOKED_AT: Final = 10_000
 async def with_result(
     db: Reader, prefix: str, after: str, kind: str, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return pages as :func:`listed` whose last visit had this result; "": no visit yet.
+    """Return pages as :func:`listed` with this result of the last visit; "": no visit yet.
 
-    They are among the next URLs in their order, of which not all are looked at. With them comes the
-    URL behind which the search goes on, None at the end.
+    One call searches a part of the URLs in their order. The second value is the URL after which
+    the next call continues, None at the end.
     """
     looked = (
         "SELECT id, url, last_kind, checked_at, title, role, held_back FROM page "
@@ -364,7 +364,7 @@ class StoredVersion:
         content_type: from the server.
         body_kept: whether the store still has its bytes.
         same_text: whether its main text equals that of the version before.
-        significant: whether it was the first or a significant change; else it is noise.
+        significant: whether it was the first version or a significant change; else it is noise.
         why: why its difference from the version before is minor, or that it is a return.
     """
 
@@ -436,7 +436,7 @@ async def last_content(db: Reader, page_id: int) -> tuple[bytes, str | None] | N
 
 
 async def channels(db: Reader, page_id: int) -> bytes | None:
-    """Return the digests of what the document of a page's last version shows, or None."""
+    """Return the digests of the parts of the document of a page's last version, or None."""
     sql = "SELECT v.channels FROM page AS p JOIN version AS v ON v.id = p.version_id WHERE p.id = ?"
     return next((row[0] for row in await db.execute_fetchall(sql, (page_id,))), None)
 
@@ -456,8 +456,8 @@ class DocumentSource:
     """The source of a version's document, beside its bytes.
 
     ``number`` counts the page's versions from 1; ``fetched_at`` is when its bytes were fetched,
-    ``changed_at`` the last significant change until then. ``preferences`` are what is stated of the
-    page's use by now, as stored. The rest is known without the bytes.
+    ``changed_at`` the last significant change until then. ``preferences`` has the current
+    statements about the page's use, as stored. The rest is known without the bytes.
     """
 
     version_id: int

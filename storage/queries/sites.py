@@ -10,7 +10,7 @@ from aiosqlite import Connection as Reader
 from freshet.storage.database import columns_of, row_to
 from freshet.storage.entries import SiteOutlook, stored, summed
 
-#: Sites of one page, and changes of a site whose hours count, at most.
+#: Most sites of one page, and most changes of a site that count by their hours.
 _MOST, _CHANGES = 200, 5_000
 
 
