@@ -98,7 +98,8 @@ def _require_room_to_compact(path: Path, folder: Path, needed: int) -> None:
 #
 # *Law.* :func:`prune` deletes exactly the rows that :func:`doomed` counts. It checks the bodies of
 # all pages once; then, while the settings stay, of pages that were visited or judged again since,
-# and bodies that have become too old. Consequence: the cost at the end of a crawl depends on its pages.
+# and bodies that have become too old. Consequence: the end of a crawl costs in proportion to its
+# pages.
 
 #: Rows of one transaction; bodies have some 10 kB each.
 _BATCH: Final = 2_000
