@@ -103,7 +103,7 @@ def _message(kind: str, timestamp: str, data: Mapping[str, Any]) -> str:
 
 log = logging.getLogger(__name__)
 
-#: What holds of a rule's condition, as :meth:`Condition.fired` returns it; None: it has none.
+#: The fulfilled parts of a rule's condition, as :meth:`Condition.fired` returns them, or None.
 _Because: TypeAlias = list[dict[str, Any]] | None
 _Judged: TypeAlias = tuple[PendingAlert, _Because]
 
@@ -113,7 +113,7 @@ _SUMMARY_WIDTH: Final = 200
 _TITLE_WIDTH: Final = 300
 #: Alerts in one message; a kilobyte each at most. The others follow in another one.
 _AT_MOST: Final = 1_000
-#: Alerts of which a digest with a limit has the best.
+#: Alerts among which a digest with a limit chooses the best.
 _CHOSEN_AMONG: Final = 20_000
 
 
@@ -139,7 +139,7 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
 def _states(
     pending: PendingAlert, known: Sequence[StoredVersion]
 ) -> tuple[StoredVersion | None, StoredVersion | None]:
-    """Return the versions before and after a change; a page has none before it is new, or gone.
+    """Return the versions before and after a change, None before a new page and after its end.
 
     Raises:
         UnknownPage: the store does not have them.
@@ -181,7 +181,7 @@ def _body(
 
 
 def _shown(chosen: _Chosen, page_id: int) -> dict[str, Any]:
-    """Return what the payload says of a page's place in a digest with a limit."""
+    """Return the payload's entry about a page's place in a digest with a limit."""
     showing = chosen.showings.get(page_id)
     if showing is None or chosen.audience is None:
         return {}
@@ -193,7 +193,7 @@ def _placed(
     judged: Sequence[_Judged], weights: Sequence[float], listed: Sequence[RankedPage],
     audience: Audience | None,
 ) -> _Chosen:  # fmt: skip
-    """Return the alerts of the listed pages in their order, and behind them what always goes."""
+    """Return the alerts of the listed pages in order, and then the alerts that are always sent."""
     showings = [each.shown_at(place) for place, each in enumerate(listed, 1)]
     place = {each.page_id: n for n, each in enumerate(listed)}
     rows = [
@@ -231,7 +231,7 @@ class MessageComposer:
         return inf if oldest is None else channel.period(oldest)[1]
 
     async def compose(self, channel: Channel) -> None:
-        """Make the message that is due; it need not come about if alerts were taken back."""
+        """Make the due message, unless its alerts were withdrawn."""
         now = self.clock.now()
         oldest = await self._oldest(channel)
         if oldest is None:
@@ -294,7 +294,7 @@ class MessageComposer:
         return await self.database.at_once(partial(alerts_tables.oldest_waiting, rule=channel.name))
 
     async def _judged(self, condition: Condition | None, pending: PendingAlert) -> _Because:
-        """Return what holds of a rule's condition; None if it concerns none."""
+        """Return the fulfilled parts of a rule's condition; None without a condition."""
         if condition is None or pending.kind in _ALWAYS:
             return None
         hints = condition.hints
@@ -338,7 +338,7 @@ class MessageComposer:
         return await self._summary_of_change(pending)
 
     async def _summary_of_change(self, pending: PendingAlert) -> str:
-        """Summarise what changed of the text; count it where the text is damaged."""
+        """Summarise the change of the text; only count it if the text is damaged."""
         try:
             async with reading(self.database.path) as current:
                 line = await change_summary(current, self.parser, pending, _SUMMARY_WIDTH)

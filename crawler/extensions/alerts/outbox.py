@@ -1,11 +1,11 @@
 """The sender: takes messages from the store to their receivers, beside the crawl.
 
-*Invariant.* Each receiver has a task, a connection and a pause of its own. Consequence: one that
-hangs or is down delays no other, and no fetching. To one receiver messages go one at a time, in
-the order of their composition; the next goes out when the one before is settled.
+*Invariant.* Each receiver has a separate task, connection and pause. Consequence: one that hangs or
+is down delays neither others nor fetching. A receiver gets one message at a time, in the order of
+their composition; the next is sent when the one before is settled.
 
-The outbox is read on the writer's connection. A reader in the middle of a long query sees the
-store as it was when that began, and sent messages would be sent again.
+The outbox is read on the writer's connection. A reader in the middle of a long query sees an older
+state of the store, and would send sent messages again.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 _LOOKS_EVERY_S: Final = 60.0
 #: Seconds between attempts to reach a store that is away.
 _STORE_WAIT_S: Final = 60.0
-#: Seconds for sending at the end of a crawl; the rest goes next time.
+#: Seconds for sending at the end of a crawl; the rest is sent next time.
 _FINISH_S: Final = 30.0
 #: Attempts before a message is given up, however old it is.
 _LEAST_TRIES: Final = 3
@@ -62,8 +62,8 @@ class _Queue:
 class Outbox:
     """Sender of the alerts of all rules.
 
-    Make it inside the running event loop. Errors of the store end the sending, which is logged,
-    and nothing else: unsent messages stay in the store.
+    Make it inside the running event loop. Errors of the store only end the sending, which is
+    logged: unsent messages stay in the store.
     """
 
     database: Database
@@ -79,7 +79,7 @@ class Outbox:
     _is_finishing: bool = field(default=False, init=False)
 
     def obey(self, limits: Alerts, channels: Sequence[Channel]) -> None:
-        """Apply these rules from now on; close receivers that are in none of them.
+        """Apply these rules from now on; close receivers without a rule.
 
         Raises:
             CrawlError: a receiver cannot be used; nothing has changed then.
@@ -116,13 +116,13 @@ class Outbox:
             queue.changed.set()
 
     async def send_due(self) -> None:
-        """Send what is due now, to each receiver until it fails. Raises StoreError."""
+        """Send the due messages, to each receiver until it fails. Raises StoreError."""
         async with asyncio.TaskGroup() as tasks:
             for queue in self._queues.values():
                 tasks.create_task(self._send(queue))
 
     async def finish(self, told_to_stop: asyncio.Event) -> None:
-        """Send all messages that are due now, for half a minute or until told to stop."""
+        """Send all due messages, for half a minute or until a stop is requested."""
         self._is_finishing = True
         self.start()
         tasks = [queue.task for queue in self._queues.values() if queue.task is not None]
@@ -155,7 +155,7 @@ class Outbox:
             except StoreError as error:
                 _log_end(error)
                 return
-            except Exception:  # whatever it is: the next messages are sent
+            except Exception:  # the next messages are sent after any error
                 log.exception("sending of alerts failed; it is tried again in a minute")
                 await self._wait_for_store(queue)
                 continue
@@ -214,7 +214,7 @@ class Outbox:
         If this fails, a delivered message is sent again; receivers recognise it by its key.
 
         Raises:
-            StoreUnavailable: it is away, and the sender has been told to stop.
+            StoreUnavailable: it is unavailable, and a stop was requested.
         """
         tries = AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailable),

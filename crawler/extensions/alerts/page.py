@@ -1,4 +1,4 @@
-"""The page of alert rules: how each stands, tests and repeats, and new rules with a preview."""
+"""The page of alert rules: their states, tests and repeats, and new rules with a preview."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ _KINDS: Final[Mapping[str, str]] = {
 _MODES: Final[Mapping[str, str]] = {
     "immediate": "at once", "hourly": "once an hour", "daily": "once a day",
 }  # fmt: skip
-#: The keys of a rule that decide what it tells of; the preview has them in its URL.
+#: The keys of a rule that select its alerts; the preview has them in its URL.
 _ASKED: Final = ("match", "kinds", "appears", "vanishes", "below", "above", "number", "within")
 _NUMBERS: Final = frozenset({"below", "above"})
 
@@ -58,11 +58,11 @@ class AlertsPage:
     def __init__(self, _db: Path, _settings: Settings) -> None:
         """Show the rules of the store that is asked for."""
         self.routes: Sequence[web.AbstractRouteDef] = []
-        #: What the receiver of a rule said to the last test message.
+        #: The receiver's answer to the last test message of a rule.
         self._tested = dict[str, str]()
 
     async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
-        """Return the rules with the states of their messages, and a new rule as it was typed."""
+        """Return the rules with the states of their messages, and a new rule as typed."""
         found, down = await asked.library.each(lambda _: asking(tables.counts))
         typed = {name: asked.query.get(name, "").strip() for name in _ASKED}
         given = typed["match"] != ""
@@ -78,7 +78,7 @@ class AlertsPage:
         """Make a rule, remove one, test its receiver, or send its messages again.
 
         Raises:
-            UsageError: it is not valid, or there is no such rule.
+            UsageError: it is invalid, or the rule is unknown.
         """
         what, name = form.get("do", ""), form.get("name", "").strip()
         if what == "make":
@@ -98,7 +98,7 @@ class AlertsPage:
 
 
 def _state(it: RuleStatus) -> tuple[str, str]:
-    """Return how the messages of a rule stand, in a word and a sentence."""
+    """Return the state of a rule's messages, in a word and a sentence."""
     counts = it.counts
     if it.mode is None:
         return "removed", "it is not in the settings any more"
@@ -153,7 +153,7 @@ async def _make(asked: DashboardRequest, form: Mapping[str, str], name: str) -> 
 
 
 async def _tested(settings: Settings, name: str) -> str:
-    """Send a test message; return what came of it."""
+    """Send a test message; return the result in words."""
     try:
         await send_test(settings, name)
     except CrawlError as error:
@@ -177,10 +177,10 @@ def _free_name(match: str, settings: Settings) -> str:
 
 
 async def _preview(asked: DashboardRequest, table: Mapping[str, Any]) -> Mapping[str, object]:
-    """Return what a rule would have told of the last versions of its page.
+    """Return the alerts that a rule would have sent for the last versions of its page.
 
-    ``rows`` are the versions with what holds for each, newest first; ``why`` says why there are
-    none.
+    ``rows`` has the versions with the fulfilled conditions, newest first; ``why`` is the reason for
+    a lack of rows.
     """
     match = table["match"][0]
     if "*" in match or len(table["match"]) > 1:

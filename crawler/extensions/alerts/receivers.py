@@ -71,7 +71,7 @@ def key_of(secret: str) -> bytes:
     """Return the key of a secret: ``whsec_`` and base64, or 24 to 64 bytes of text.
 
     Raises:
-        ValueError: it is no such secret; the message does not quote it.
+        ValueError: it is not such a secret; the message does not quote it.
     """
     key = secret.encode()
     if secret.startswith(_PREFIX):
@@ -101,7 +101,7 @@ _ABOUT_THE_MESSAGE: Final = frozenset({400, 410, 413, 415, 422})
 
 
 class Webhook:
-    """Receiver that posts to one URL, over connections of its own; without a key it does not sign.
+    """Receiver that posts to one URL, over separate connections; without a key it does not sign.
 
     Redirects are not followed, and of an answer only status and headers are read. A new
     connection is made for each message: one that breaks on a stale connection would be sent twice.
@@ -123,7 +123,7 @@ class Webhook:
         self._timeout_s = timeout_s
         self._user_agent = user_agent
         self._clock = clock
-        # The limit of time is that of the whole delivery.
+        # The time limit applies to the whole delivery.
         heads = HeadLimits(2 * timeout_s)
         self._connections = Connections(guard, resolver, None, heads, connect_timeout_s=None)
 
@@ -208,7 +208,7 @@ class Logged:
         return Delivery("taken")
 
     async def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 # -- apprised ----------------------------------------------------------------
@@ -220,7 +220,7 @@ _LONGEST: Final = 300
 
 
 class AppriseReceiver:
-    """Receiver for one service, called in a thread of its own, since apprise blocks.
+    """Receiver for one service, called in a separate thread, because apprise blocks.
 
     A thread cannot be ended: one that has not returned in time is left alone, and until it has,
     every delivery fails. It never holds up the end of the program.
@@ -252,7 +252,7 @@ class AppriseReceiver:
 
         def work() -> None:
             reason = list[str]()
-            _met.set(reason)  # each thread has a context of its own
+            _met.set(reason)  # each thread has its context
             try:
                 taken = self._service.notify(body=body, title=title, body_format="text")
                 answer = Delivery("taken") if taken else Delivery("failed", self._failed(reason))
@@ -279,7 +279,7 @@ class AppriseReceiver:
 
 
 def _whom(url: str) -> str:
-    """Return the displayable name of a service: only of a mail server the host is no secret."""
+    """Return the displayable name of a service: only the host of a mail server is not secret."""
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in {"mailto", "mailtos"}:
         return "the service"
@@ -291,7 +291,7 @@ _met: ContextVar[list[str]] = ContextVar("_met")
 
 
 class _Reasons(logging.Handler):
-    """Errors of sockets that apprise logs; nothing else of its lines, which may quote passwords."""
+    """Errors of sockets that apprise logs. Its other lines may quote passwords and are dropped."""
 
     _ERROR: Final = re.compile(r"\[Errno -?\d+\] ([A-Za-z ]+)|\b(timed out)\b")
 

@@ -47,7 +47,7 @@ def recorder(settings: Settings) -> AlertRecorder:
 
 
 class AlertRecorder(Recording):
-    """Writes the alerts of visits, and corrects those of verdicts that were amended."""
+    """Writes the alerts of visits, and corrects the alerts of amended verdicts."""
 
     def __init__(self, rules: Sequence[AlertFilter]) -> None:
         self._rules = rules
@@ -91,12 +91,12 @@ class Alerting(Companion):
             self._outbox.start()
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """Look for alerts that have come."""
+        """Check for new alerts."""
         if self._outbox is not None:
             self._outbox.committed()
 
     def obey(self, settings: Settings) -> None:
-        """Go by other rules; raises CrawlError, and nothing has changed then."""
+        """Apply other rules; raises CrawlError without a change."""
         alerts = settings.group(Alerts)
         if self._outbox is None and not alerts.rules:
             return
@@ -109,7 +109,7 @@ class Alerting(Companion):
         self._outbox = outbox
 
     async def finish(self, told_to_stop: asyncio.Event) -> None:
-        """Send what is due."""
+        """Send due messages."""
         if self._outbox is not None:
             await self._outbox.finish(told_to_stop)
 

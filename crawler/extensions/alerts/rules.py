@@ -45,7 +45,7 @@ _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Texts and bounds of a number that a rule watches; any of them suffices.
+    """Texts and bounds of a number that a rule watches; one of them suffices.
 
     ``number`` are the texts before and behind the number. A number that is not there is beyond no
     bound.
@@ -58,7 +58,7 @@ class Condition:
     hints: SelectorHints | None
 
     def fired(self, before: Sequence[str], after: Sequence[str]) -> list[dict[str, Any]]:
-        """Return what holds for a change, given the blocks of text before it and after it."""
+        """Return the fulfilled conditions of a change, given the blocks before and after it."""
         states = [joined(before), joined(after)]
         old, new = (state.replace("\n", " ") for state in states)
         found: list[dict[str, Any]] = [
@@ -72,9 +72,9 @@ class Condition:
         return found + self._crossed(*map(self.read, states)) if self.bounds else found
 
     def _crossed(self, was: float | None, now: float | None) -> list[dict[str, Any]]:
-        """Return the bounds that a number has crossed, or that it is gone."""
+        """Return the bounds that a number has crossed, or that it has vanished."""
         if was is not None and now is None:
-            # Else nobody would notice that the page shows it elsewhere now.
+            # The page may show it elsewhere now, which the user should notice.
             return [{"what": "no number", "before": was, "after": now}]
         return [
             {"what": what, "bound": bound, "before": was, "after": now}
@@ -83,7 +83,7 @@ class Condition:
         ]
 
     def on(self, blocks: Sequence[str]) -> str:
-        """Say in words what of it is on a page."""
+        """Describe the parts of it on a page."""
         text = joined(blocks)
         flat = text.replace("\n", " ")
         said = [
@@ -100,7 +100,7 @@ class Condition:
     def read(self, text: str) -> float | None:
         """Return the first number in the place where the rule looks for it, or None.
 
-        ``text`` is of :func:`joined` blocks: no number spans two of them.
+        ``text`` has :func:`joined` blocks, so that no number spans two of them.
         """
         return number_in(text, *self.number)
 
@@ -110,7 +110,7 @@ def _is_beyond(value: float | None, what: str, bound: float) -> bool:
 
 
 def in_words(holds: Mapping[str, Any]) -> str:
-    """Return in words what holds for a change: an item of :meth:`Condition.fired`."""
+    """Describe a fulfilled condition, an item of :meth:`Condition.fired`."""
     what = holds["what"]
     if "text" in holds:
         return f"“{holds['text']}” {what}"
@@ -124,7 +124,7 @@ def in_words(holds: Mapping[str, Any]) -> str:
 
 
 def condition_of(rule: RuleSettings) -> Condition | None:
-    """Return what a rule watches for, None if every change will do.
+    """Return the condition of a rule, None if any change suffices.
 
     Raises:
         CrawlError: its selector is not valid.
@@ -146,8 +146,8 @@ def condition_of(rule: RuleSettings) -> Condition | None:
 class Channel:
     """A rule with its secrets: destination, the key that signs its messages, and their periods.
 
-    A day ends at ``hour`` in ``zone``, whatever its clocks do. A digest has the ``most`` valuable
-    pages, so many; 0: all.
+    A day ends at ``hour`` in ``zone``, also when its clocks change. A digest has the ``most`` most
+    valuable pages; 0: all.
     """
 
     name: str
@@ -278,7 +278,7 @@ def _signing_key(rule: str, said: SecretStr) -> bytes:
 
 
 def _address(url: str) -> str | None:
-    """Return the address of a receiver with its scheme in lower case, or None if it is none."""
+    """Return the address of a receiver with its scheme in lower case, or None if it is invalid."""
     if url == LOG:
         return url
     hide_url(url)
@@ -298,7 +298,7 @@ def _is_web(url: str) -> bool:
 def _named(host: str, resolve: Mapping[str, str]) -> Sequence[Network]:
     """Return the networks that the settings allow by naming this host.
 
-    An address and localhost are meant literally; the addresses of a name come from DNS, and
+    An address and localhost are taken literally; the addresses of a name are resolved by DNS, and
     follow the rules for fetching unless the settings give the name an address.
     """
     if host == "localhost" or host.endswith(".localhost"):

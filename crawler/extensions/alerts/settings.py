@@ -46,7 +46,7 @@ Hour = Annotated[int, Number, Field(ge=0, le=23)]
 
 
 _Words = Annotated[str, Field(max_length=200), like(r"(?s).*\S.*", "have more than white space")]
-#: One may stand without brackets.
+#: A single value may be without brackets.
 _Several = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
 Phrases = Annotated[tuple[_Words, ...], _Several, Field(min_length=1)]
 

@@ -26,7 +26,7 @@ def lines(_state: Sequence[RuleCounts]) -> Mapping[str, str | None]:
 
 
 def table(state: Sequence[RuleCounts]) -> StatusTable:
-    """Return unsent alerts; ``freshet alerts`` says more."""
+    """Return unsent alerts; ``freshet alerts`` has the details."""
     rows = [
         (each.rule, each.waiting, each.pending, each.failed, each.answer)
         for each in state
@@ -36,7 +36,7 @@ def table(state: Sequence[RuleCounts]) -> StatusTable:
 
 
 def troubles(state: Sequence[RuleCounts]) -> Iterable[tuple[str, str]]:
-    """Return the rules whose messages were given up."""
+    """Return the rules with messages that were given up."""
     for each in state:
         if each.failed:
             yield (

@@ -1,8 +1,8 @@
 """Tables ``alert``, ``alert_review`` and ``alert_message``: alerts of observations, and the outbox.
 
 *Invariant.* An alert is written in the transaction of its observation or amendment. Consequence: a
-kill loses none and repeats none. An alert that is in no message yet can be deleted; one that is in
-a message is followed by an alert of the kind ``withdrawn``.
+kill neither loses nor repeats an alert. An alert without a message can be deleted; one in a message
+is followed by an alert of the kind ``withdrawn``.
 """
 
 import json
@@ -24,19 +24,19 @@ from freshet.storage.tables.observations import SIGNIFICANT
 
 #: Kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"
-#: Kind of an alert that many pages of a host are no content; it is of the page that was the last.
+#: Kind of an alert that many pages of a host are not content; it names the last such page.
 REJECTED: Final = "rejected"
-#: Kinds of observations that alerts can tell of.
+#: Kinds of observations that can make alerts.
 _KINDS: Final = frozenset({"new", "changed", "gone", REFRESHED})
 #: Those with kinds of change.
 _DIFFERING: Final = frozenset({"changed", REFRESHED})
-#: Age at which an amended observation is no news; alerts of it may have been deleted.
+#: Age from which an amended observation makes no alert; its alerts may have been deleted.
 _LATE_S: Final = 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:
-    """Selects observations of these kinds of pages whose whole URL matches, for rule ``name``.
+    """Selects observations of these kinds, of pages with a matching URL, for rule ``name``.
 
     The kind :data:`REJECTED` selects hosts, a kind of change the pages that differ in it, whether
     it counts or not. Words that differ without an edit are for :data:`REFRESHED` alone.
@@ -66,7 +66,7 @@ class _Alert:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """An observation as it is judged today."""
+    """An observation with its current verdict."""
 
     observation_id: int
     at: float
@@ -89,7 +89,7 @@ def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]
 
 
 def _tell_of_page(db: Connection, rules: Sequence[AlertFilter], visit: Visit) -> None:
-    """Write the alerts of what a visit found of its page."""
+    """Write the alerts of a visit's observation."""
     seen = visit.observation
     kind = REFRESHED if seen.kind == "unchanged" and seen.kinds else seen.kind
     if kind not in _KINDS:
@@ -103,7 +103,7 @@ def _tell_of_page(db: Connection, rules: Sequence[AlertFilter], visit: Visit) ->
 
 
 def _tell_of_host(db: Connection, rules: Sequence[AlertFilter], visit: Visit) -> None:
-    """Write an alert of a page's host if many of its pages are no content: one a month."""
+    """Write an alert of a page's host if many of its pages are not content: one a month."""
     seen, host_id = visit.observation, visit.due.host_id
     wanting = [rule for rule in rules if rule.wants(REJECTED, visit.due.url)]
     if not wanting or not hosts.is_rejecting(db, host_id):
@@ -360,7 +360,7 @@ def compose(db: Connection, message: Message, alerts: Sequence[PendingAlert]) ->
 
 
 def discard(db: Connection, alert_ids: Sequence[int]) -> None:
-    """Delete alerts of which nothing is to be told, and that are in no message."""
+    """Delete alerts that are not to be sent, and are not in a message."""
     ids = "SELECT value FROM json_each(?)"
     sql = f"DELETE FROM alert WHERE message_id IS NULL AND id IN ({ids})"
     db.execute(sql, (as_json(list(alert_ids)),))

@@ -73,7 +73,7 @@ def alerts_command(
 ) -> None:
     """Show alert rules and their messages; test or send them.
 
-    Rules stand in the settings (`alerts.rules`); a crawl and a daemon send their messages.
+    The settings have the rules (`alerts.rules`); a crawl and a daemon send their messages.
     """
     settings, _ = read_settings(config, {})
     configure_logging(settings.operation.log_format, verbose=False)
@@ -100,7 +100,7 @@ def alerts_command(
 
 
 async def send_test(settings: Settings, name: str) -> None:
-    """Send a test message; raises CrawlError where it is refused, or there is no such rule."""
+    """Send a test message; raises CrawlError if it is refused, or for an unknown rule."""
     channel = next((each for each in channels(settings.group(Alerts)) if each.name == name), None)
     if channel is None:
         raise CrawlError(f"alerts.rules: there is no rule {name}; `freshet alerts` lists them")
@@ -122,7 +122,7 @@ async def send_test(settings: Settings, name: str) -> None:
 
 
 def _drop(db: Path, settings: Settings, name: str) -> None:
-    """Forget a rule, and say which messages are discarded."""
+    """Forget a rule, and print its discarded messages."""
     if any(rule.name == name for rule in settings.group(Alerts).rules):
         raise CrawlError(
             f"alerts.rules: {name} is in the settings; remove it there and run `freshet reload`"

@@ -50,7 +50,7 @@ _SHOWN: Final = 5
 _WIDTH: Final = 100
 _MAIL: Final = re.compile(r"[^@\s:/]+@[^@\s:/]+")
 _SMTP: Final = ("localhost", 25)
-#: How often a page is visited, unless told otherwise; a whole site goes by the budget.
+#: Default interval of a page's visits; a whole site follows the budget.
 _USUAL: Final = "1 hour"
 
 
@@ -71,7 +71,7 @@ class WatchWish:
 
 @dataclass(frozen=True, slots=True)
 class PageLook:
-    """A page as it is now: the prices on it, and its main text, or that of the wished element."""
+    """The current page: its prices, and its main text or the text of the chosen element."""
 
     url: str
     title: str | None = None
@@ -82,7 +82,7 @@ class PageLook:
 
 @dataclass(frozen=True, slots=True)
 class WatchTarget:
-    """A page or a site (``match`` ends in ``*``) with what was chosen: a number, or its text."""
+    """A page or a site (``match`` ends in ``*``) with the choice: a number, or its text."""
 
     match: str
     chosen: str
@@ -100,10 +100,10 @@ class WatchTarget:
 
 
 async def look(settings: Settings, url: str, wish: WatchWish) -> PageLook:
-    """Fetch a page as a crawl would and read it; nothing is stored.
+    """Fetch a page as a crawl would and read it, without storing it.
 
     Raises:
-        CrawlError: it cannot be fetched or read; the message says why.
+        CrawlError: it cannot be fetched or read; the message gives the reason.
     """
     async with AsyncExitStack() as stack:
         parser, network, fetcher = looking(settings, stack)
@@ -149,7 +149,7 @@ async def _read(parser: Parser, result: FetchResult, wish: WatchWish) -> PageLoo
     prices = await parser.offers(result.body, result.url, content_type)
     if isinstance(prices, Unparsable) or wish.contains is not None:
         return seen
-    # A rule must find there what is shown to the user now.
+    # A rule must find the same values that the user sees now.
     offers = [
         offer
         for offer in prices.shown
@@ -173,7 +173,7 @@ def _number_in(texts: Sequence[str], number: str = "") -> float | None:
 
 
 def choose(page: PageLook, wish: WatchWish, *, ask: bool) -> WatchTarget:
-    """Return what is watched on a page, asked for on a terminal; exit if it is not there."""
+    """Return the watched part of a page, chosen on a terminal; exit if the page lacks it."""
     if wish.within is not None:
         return _element(page, wish, wish.within)
     if wish.contains is not None:
@@ -238,7 +238,7 @@ def _asked(page: PageLook, offers: Sequence[Offer]) -> int:
 
 
 def _nothing(page: PageLook) -> str:
-    """Return in words what a page without a price has instead."""
+    """Describe a page without a price."""
     if page.stated:
         prices = ", ".join(f"{each:.15g}" for each in page.stated[:_SHOWN])
         shown = ", ".join(f"“{each.text}”" for each in page.offers[:_SHOWN]) or "no price"
@@ -292,7 +292,7 @@ def tables(
 
 
 def _site_of(it: WatchTarget, every: str | None) -> dict[str, object]:
-    """Return what the settings say of a page or site, None where they say nothing."""
+    """Return the settings of a page or site, None without any."""
     rhythm = every or ("" if it.is_site else _USUAL)
     return {
         "match": it.match,
@@ -303,7 +303,7 @@ def _site_of(it: WatchTarget, every: str | None) -> dict[str, object]:
 
 
 def _rule_of(it: WatchTarget, wish: WatchWish, notify: str, *, daily: bool) -> dict[str, object]:
-    """Return the rule of a page or site without a name, None where it says nothing."""
+    """Return the rule of a page or site, without a name, or None."""
     return {
         "kinds": ["new", "changed", "gone"] if it.is_site else ["changed", "gone"],
         "url": notify,
@@ -330,7 +330,7 @@ def _name(match: str, taken: set[str]) -> str:
 
 
 def address(text: str | None) -> str:
-    """Return where alerts go: a URL, ``log:`` by default; a mail address goes by this machine.
+    """Return the receiver of alerts: a URL, ``log:`` by default. This machine sends mail.
 
     Exits if this machine has no mail server for a mail address.
     """
@@ -468,14 +468,14 @@ def _refuse_store(db: Path) -> None:
 
 
 def _spelled(url: str) -> str:
-    """Return a URL as it is matched; exit if it is none."""
+    """Return a URL as a pattern; exit if it is invalid."""
     if "*" in url.removesuffix("/*"):
         fail(f"{url}: a * stands only behind the last slash: https://example.org/*", 2)
     return terminal.spellings(url.removesuffix("*"))[0] + "*" * url.endswith("*")
 
 
 def _chosen(settings: Settings, url: str, wish: WatchWish, *, ask: bool) -> WatchTarget:
-    """Read a page, or the first page of a site, and return what is watched; exit if it is known."""
+    """Read a page, or the first page of a site; return the watched part; exit if it is known."""
     page = terminal.run(look(settings, url.removesuffix("*"), wish))
     if url.endswith("*"):
         it = WatchTarget(f"{page.url}*", f"all pages below {page.url}", wish.within)
@@ -524,14 +524,14 @@ async def _try_receivers(settings: Settings, alerts: Alerts) -> None:
 
 
 async def _visit(settings: Settings, db: Path, watched: Sequence[WatchTarget]) -> CrawlReport:
-    """Crawl what is watched now, beside what the store's last run left."""
+    """Crawl the watched pages now, beside the rest of the store's last run."""
     seeds = seeds_from_arguments([it.match.removesuffix("*") for it in watched]).seeds
     last = None
     if db.exists():
         async with reading(db) as connection:
             last = await runs.latest(connection)
     if last is not None and last.ended_at is None and not any(it.is_site for it in watched):
-        # Seeds come before what that run has left.
+        # Seeds come before the rest of that run.
         crawl_settings = settings.crawl.model_copy(update={"max_pages": len(seeds)})
         settings = settings.model_copy(update={"crawl": crawl_settings})
     order = CrawlOrder(db, seeds, resume=True if last else None)
