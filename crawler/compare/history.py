@@ -32,7 +32,7 @@ _FEW_PLACES: Final = 32
 
 
 class PlacedBlock(NamedTuple):
-    """A block by its digest, where it stands: ``front`` counts from 0, ``back`` from -1."""
+    """A block by its digest and place: ``front`` counts from 0, ``back`` from -1."""
 
     place: int
     front: int
@@ -46,7 +46,7 @@ class PlacedBlock(NamedTuple):
 
     @property
     def is_alone(self) -> bool:
-        """Return whether there is no other block at the place."""
+        """Return whether the block is alone at its place."""
         return self.front == 0 and self.back == -1
 
 
@@ -87,7 +87,7 @@ class Layout:
             # Most places are asked for: all at once, in the time of some.
             order = np.argsort(self.places, kind="stable")
             names, starts = np.unique(self.places[order], return_index=True)
-            # Before the first start there is nothing, also where there is no block at all.
+            # The group before the first start is empty, also without any block.
             groups = np.split(order, starts)[1:]
             self._at_place.update(
                 (name, group.tolist()) for name, group in zip(names.tolist(), groups, strict=True)
@@ -162,7 +162,7 @@ class LayoutDifference:
     kept: tuple[list[int], list[int]]
 
     def moved(self, beside: Collection[int] = ()) -> bool:
-        """Return whether blocks in both stand in another order, those in ``beside`` left out."""
+        """Return whether common blocks are in another order, without those in ``beside``."""
         old, new = ([d for d in order if d not in beside] for order in self.kept)
         return old != new
 
@@ -201,7 +201,7 @@ def beside_slots(
 ) -> tuple[tuple[PlacedBlock, ...], tuple[PlacedBlock, ...]]:
     """Return the differences beside the blocks that were replaced at volatile slots.
 
-    The one block of a place may come and go there, too.
+    The single block of a place may also appear and disappear there.
     """
     went, came = ({slot for item in items for slot in item.slots} for items in (removed, added))
     alone = {slot for item in (*removed, *added) if item.is_alone for slot in item.slots}
@@ -216,7 +216,7 @@ def beside_slots(
 def _unmatched(
     numbers: Iterable[int], names: Iterable[Hashable], others: Iterable[Hashable]
 ) -> list[int]:
-    """Return the numbers whose names have no counterpart among the others."""
+    """Return the numbers of the names without a counterpart among the others."""
     counts = Counter(others)
     left = []
     for number, name in zip(numbers, names, strict=True):
@@ -263,7 +263,7 @@ _WINDOW_BITS: Final = (1 << WINDOW) - 1
 _STILL_BITS: Final = (1 << STILLNESS) - 1
 
 
-#: Stands for no block, at a place that has one block at most: an advert that comes and goes.
+#: The absence of a block at a place with one block at most: an advert that is not always there.
 NOTHING: Final = 0
 
 
@@ -271,7 +271,7 @@ class SlotHistory(NamedTuple):
     """Results of the last comparisons at a slot.
 
     ``replacements`` has a bit for each of the last ``compared`` comparisons, the newest
-    lowest; ``digest`` is the block that was last seen there, :data:`NOTHING` where it had gone.
+    lowest; ``digest`` is the block that was last seen there, or :data:`NOTHING`.
     """
 
     digest: int
@@ -291,11 +291,11 @@ class SlotHistory(NamedTuple):
         return SlotHistory(digest, bits, compared, self._is_volatile(bits, compared, streak))
 
     def after_stillness(self, comparisons: int) -> SlotHistory:
-        """Return the history after some comparisons at which nothing on the page differed."""
+        """Return the history after some comparisons without a difference on the page."""
         comparisons = min(comparisons, WINDOW)
         bits = self.replacements << comparisons & _WINDOW_BITS
         compared = min(self.compared + comparisons, WINDOW)
-        # The last comparison replaced nothing: only what was volatile may still be.
+        # The last comparison replaced no block: only a volatile slot may still be volatile.
         is_volatile = self.volatile and comparisons < STILLNESS and bits & _STILL_BITS != 0
         if not comparisons:
             return self
@@ -311,14 +311,14 @@ class SlotHistory(NamedTuple):
 
 # -- flips -------------------------------------------------------------------
 # A page that alternates between variants (A/B tests, rotating adverts). A single return to an
-# earlier text is a revert: a change, also where it only deletes what had come, or brings back what
-# had been deleted. ``A B A`` is two changes; in ``A B A B`` the fourth visit found nothing new, as
-# both variants had come or gone three times within the last eight visits. A slower return (a shop
-# that sells out every month) stays a change.
+# earlier text is a revert: a change, even if it only deletes an addition or restores a deletion.
+# ``A B A`` is two changes; in ``A B A B`` the fourth visit is unchanged, because the variants have
+# alternated three times within the last eight visits. A slower return (a shop that sells out every
+# month) stays a change.
 
 #: Visits within which variants must come back.
 FLIP_WINDOW: Final = 8
-#: Times that a variant must have come or gone.
+#: Alternations that are needed.
 _TURNS: Final = 3
 
 
@@ -332,7 +332,7 @@ ALWAYS: Final[Presence] = (1 << FLIP_WINDOW) - 1
 
 
 def alternates(presence: Presence) -> bool:
-    """Return whether something has come and gone often enough in the last visits."""
+    """Return whether variants have alternated often enough in the last visits."""
     return ((presence ^ (presence >> 1)) & (ALWAYS >> 1)).bit_count() >= _TURNS
 
 
@@ -366,7 +366,7 @@ _KINDS: Final = ("changed", "unchanged")
 
 @dataclass(frozen=True, slots=True)
 class PendingDifference:
-    """A difference at a comparison whose verdict later ones may correct.
+    """A difference at a comparison; later comparisons may correct its verdict.
 
     ``kind`` is the verdict so far; ``removed`` and ``added`` are the differences beside the
     volatile blocks.
@@ -403,7 +403,7 @@ class PageMemory:
 
     @property
     def volatile(self) -> frozenset[Slot]:
-        """Return the slots whose blocks are frame."""
+        """Return the slots of frame blocks."""
         return frozenset(slot for slot, history in self.slots.items() if history.volatile)
 
     @property
@@ -475,10 +475,10 @@ class PageMemory:
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """The stored knowledge of a page when its next text comes.
+    """The stored knowledge of a page for the comparison with its next text.
 
-    ``sketch`` is that of its last text but for volatile blocks, which are in ``memory``;
-    ``still`` counts the visits since the memory was written at which nothing differed.
+    ``sketch`` is the sketch of its last text without volatile blocks, which are in ``memory``;
+    ``still`` counts the visits without a difference since the memory was written.
     """
 
     sketch: Sketch
@@ -496,7 +496,7 @@ class PageRecord:
         return cls(Sketch.from_bytes(history.sketch), memory, history.still)
 
     def read_again(self, new: Sketch, text_version: str | None) -> PageHistory:
-        """Return what the store would have if the last text had been read as ``new``."""
+        """Return the record as if the last text had been read as ``new``."""
         memory = self.memory.rebased(self.layout, Layout.of(new)).to_bytes()
         return PageHistory(new.to_bytes(), memory, self.still, text_version)
 
@@ -518,7 +518,7 @@ def _slot(
 
 
 def _rows(data: bytes, start: int, form: struct.Struct, number: int) -> Iterator[Any]:
-    """Return so many rows of a form; raises struct.error if there are fewer."""
+    """Return ``number`` rows of a form; raises struct.error if the data has fewer."""
     part = data[start : start + number * form.size]
     if len(part) < number * form.size:
         raise struct.error
@@ -547,7 +547,7 @@ def is_near(slot: Slot) -> bool:
 
 
 def bounded(deltas: Iterable[PendingDifference]) -> tuple[PendingDifference, ...]:
-    """Return the newest of the deltas (oldest first) whose items fit the bounds."""
+    """Return the newest of the deltas (oldest first) with items within the bounds."""
     kept: list[PendingDifference] = []
     room = MOST_ITEMS
     for delta in reversed(tuple(deltas)[-MOST_DELTAS:]):

@@ -1,13 +1,13 @@
-"""Kinds of change that a visit found, and those of them that count.
+"""Kinds of change that a visit found, and the selection of kinds that count.
 
-The ladder (:mod:`freshet.crawler.compare.detection`) decides by the text. Where the bytes differ,
-the documents of both versions are compared, too (:mod:`freshet.crawler.reduce.channels`): what
-differs beside the text counts as a change where ``change.counts`` names it, and is *refreshed*
+Detection (:mod:`freshet.crawler.compare.detection`) decides by the text. If the bytes differ, the
+documents of both versions are compared as well (:mod:`freshet.crawler.reduce.channels`): a
+difference beside the text counts as a change if ``change.counts`` names it, and is *refreshed*
 elsewhere.
 
-*Invariant.* A version of a page whose bytes differ from the last one's has either the channels of
-the last one, or a finding that names what differs. Consequence: a document that differs in more
-than noise is told in the changefeed. A page pays for this from its second version on.
+*Invariant.* A version with other bytes than the last one has either the same channels, or a finding
+that names the differing ones. Consequence: a document that differs in more than noise has an entry
+in the changefeed. This has a cost from the second version of a page on.
 """
 
 from collections.abc import Collection
@@ -20,20 +20,20 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.entries import CHANNELS, TEXT_CHANNELS, Channel, Rung
 from freshet.storage.records import DueUrl, FetchResult
 
-#: Verdicts of which the differences of the text are noise.
+#: Stages of detection that take differences of the text for noise.
 _NOISE: Final = frozenset[Rung | None]({"volatile", "frame", "flip"})
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeKinds:
-    """Judges what differs beside the text, where the kinds ``counts`` are a change of a page."""
+    """Judges differences beside the text; the kinds in ``counts`` are a change of a page."""
 
     parser: Parser
     past: PageHistories
     counts: Collection[Channel]
 
     async def judge(self, due: DueUrl, result: FetchResult, verdict: Verdict) -> Verdict:
-        """Return the verdict on a page whose bytes differ, with the kinds of change.
+        """Return the verdict on a page with other bytes, with the kinds of change.
 
         Raises as :meth:`.Parser.channels`.
         """
@@ -41,7 +41,7 @@ class ChangeKinds:
             return verdict
         of_text = _of_text(verdict)
         if due.digests is None:
-            # It stood at another URL before.
+            # It had another URL before.
             return _judged(verdict, of_text, frozenset(), self.counts)
         if verdict.kind == "changed" and await self._has_same_tags(due, result):
             # The documents are not made, and the next version is compared with these bytes.
@@ -79,7 +79,7 @@ def _content(result: FetchResult) -> Content:
 
 
 def _of_text(verdict: Verdict) -> frozenset[Channel]:
-    """Return what differs in the text, also where the change is too small to count."""
+    """Return the kinds of difference in the text, even if the change is too small to count."""
     if verdict.kind == "unchanged" and verdict.rung not in {"blocks", "minor"}:
         return frozenset()
     is_order = verdict.blocks_added == 0 == verdict.blocks_removed
@@ -103,6 +103,6 @@ def _judged(
         return replace(verdict, kinds=told)
     if not (found - TEXT_CHANNELS).isdisjoint(counts):
         return replace(verdict, kind="changed", rung="document", kinds=told)
-    # The bytes alone tell of no text.
+    # The bytes alone are no evidence of a text.
     rung: Rung | None = "blocks" if verdict.kind == "changed" else verdict.rung
     return replace(verdict, kind="unchanged", rung=rung, kinds=told)

@@ -1,13 +1,13 @@
 """The probability that a difference of two texts is a change, block by block.
 
-Words differ, and nobody has edited the page: a server counts days in another time zone, an
+Words differ, although the page was not edited: a server counts days in another time zone, an
 application has a new build, an editor sets other quotation marks. Each differing block, with the
 one that it replaced, has features (:class:`Features`); a logistic model (``minor_model.json``,
 fitted by ``scripts/fit minor``) gives the log odds that it is a change.
 
 *Invariant.* A difference is minor only if each of its blocks is, for a reason that can be named
 (``REASONS``). Consequence: one word, price, number, date, name or address that differs alone in
-the content is a change, whatever else differs.
+the content is a change, independent of other differences.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _SHORT: Final = 200
 
 
 class ReplacedBlock(NamedTuple):
-    """A block and the one that replaced it; one of them is empty where a block came or went.
+    """A block and its replacement; one of them is empty if a block was only removed or added.
 
-    ``share`` is that of the comparisons at which the block there was replaced. ``is_frame`` tells
-    that all pages of a small host have the block, or the others at its place; ``is_last`` that it
-    is among the last blocks of the page, ``is_listed`` that a heading of the page says the same.
-    ``moved`` tells that all dates of its list moved alike, ``is_own`` that more than a half of the
-    text differs: that is what the page is about.
+    ``share`` is the share of comparisons at which the block there was replaced. ``is_frame``: all
+    pages of a small host have the block, or the others at its place. ``is_last``: it is among the
+    last blocks of the page. ``is_listed``: a heading of the page has the same text. ``moved``: all
+    dates of its list moved alike. ``is_own``: more than half of the text differs, so the difference
+    concerns the subject of the page.
     """
 
     before: str
@@ -83,12 +83,12 @@ _CODE: Final = re.compile(r"[{}<>=\\$|]|`|\w\([\"'\u2018\u201c)]|::|->")
 
 
 def _folded(text: str) -> str:
-    """Return a text without what is typography: kinds of quotes and dashes, spaces at marks."""
+    """Return a text without typography: kinds of quotes and dashes, spaces at marks."""
     text = _SPACED.sub("", text.translate(_FOLDED))
     return text[:-1] if text[-1:] in {".", ":", ";", ","} else text
 
 
-# -- what a site counts by itself --------------------------------------------
+# -- counters and notes that a site makes itself -----------------------------
 
 
 def _patterns() -> dict[str, re.Pattern[str]]:
@@ -140,7 +140,7 @@ def _words(text: str) -> list[str]:
 
 # -- features ----------------------------------------------------------------
 
-#: What a page is about wherever it stands: prices, shares, addresses.
+#: The subject of a page at any place: prices, shares, addresses.
 _TELLING: Final = re.compile(
     r"[$€£¥₹₽%]|\b(?:EUR|USD|GBP|CHF|JPY)\b|[\w.+-]+@[\w-]+\.\w|https?:|www\."
     r"|(?:\+|\b00)\d[\d\s()/-]{6,}|\btel\b|\d{3}[\s.-]\d{3,4}[\s.-]\d{3,4}",
@@ -153,9 +153,9 @@ _PROSE_WORDS: Final = 12
 class Features:
     """Inputs of the score of a differing block, as numbers; the names of the weights.
 
-    The first eight are reasons for which a block may be minor. The last five tell what the words
-    are, and are 0 where a reason has looked at the words itself: ``words`` is the logarithm of the
-    number of differing words, ``length`` that of the block's.
+    The first eight are reasons for which a block may be minor. The last five describe the words,
+    and are 0 if a reason has judged the words itself: ``words`` is the logarithm of the number of
+    differing words, ``length`` of the block's words.
     """
 
     typography: float
@@ -191,13 +191,13 @@ REASONS: Final = {
     "frame": "all known pages of the host have what differs",
     "listed": "only entries of a table of contents differ",
 }
-#: Reasons by where a block stands, whatever its words are.
+#: Reasons by the place of a block, for any words.
 _OF_PLACE: Final = frozenset({"frame", "listed"})
 NAMES: Final = tuple(each.name for each in fields(Features))
 
 
 def features(pair: ReplacedBlock) -> Features | None:
-    """Return the features of a differing block, None if nothing speaks for its being minor."""
+    """Return the features of a differing block, None without a reason why it may be minor."""
     before, after = pair.before, pair.after
     reasons = _reasons(pair)
     if not any(reasons.values()):
@@ -237,7 +237,7 @@ def _reasons(pair: ReplacedBlock) -> dict[str, bool]:
 
 
 def _differs_in_notes(before: str, after: str) -> bool:
-    """Return whether nothing but a note on a link came or went."""
+    """Return whether only a note on a link was added or removed."""
     unnoted = [_PATTERNS["new_tab"].sub("", each) for each in (before, after)]
     return unnoted != [before, after] and _folded(unnoted[0]) == _folded(unnoted[1])
 
@@ -262,10 +262,10 @@ def probability(found: Features) -> float:
 class Difference:
     """Differences between two texts beside frame and volatile blocks.
 
-    ``before`` and ``after`` are the layouts of both. ``shares`` has for a block in how many of the
-    comparisons the one at its slot was replaced; ``frame`` are those of the frame of a small host.
-    ``may_be_marks`` is False where words of the texts differ, and nothing beside these blocks does,
-    ``may_stand`` where what came cannot stand on the version before.
+    ``before`` and ``after`` are the layouts of both. ``shares`` has, by block, the share of
+    comparisons at which the block at its slot was replaced; ``frame`` has the frame's blocks of a
+    small host. ``may_be_marks`` is False if words of the texts differ and only these blocks do,
+    ``may_stand`` if the version before cannot contain the added text.
     """
 
     before: Layout
@@ -290,9 +290,9 @@ class Difference:
 def may_be_minor(new: Blocks, difference: Difference) -> bool:
     """Return whether a difference may be minor, as far as the new text and the digests tell.
 
-    To read the old text takes as long as to parse its page. A block that no other replaced, and
-    none replaces, is minor only as frame or as an entry of a table of contents. Where words differ,
-    not all of the blocks differ in typography alone: one has another reason.
+    Reading the old text takes as long as parsing its page. A block without a counterpart is minor
+    only as frame or as an entry of a table of contents. If words differ, not all of the blocks
+    differ in typography alone: one has another reason.
     """
     gone, come = difference.removed, difference.added
     if len(gone) + len(come) > _MOST_BLOCKS or len(difference.after) != len(new):
@@ -311,7 +311,7 @@ def may_be_minor(new: Blocks, difference: Difference) -> bool:
 def _listed_entries(
     new: Blocks, left: Sequence[PlacedBlock], numbers: Sequence[int], difference: Difference
 ) -> int:
-    """Count the entries of a table of contents among the blocks that went or came; 0 for few."""
+    """Count the entries of a table of contents among removed and added blocks; 0 for few."""
     gone, come = difference.removed, difference.added
     if len(numbers) + len(left) < _LEAST_LISTED:
         return 0
@@ -325,11 +325,11 @@ def _listed_entries(
 
 
 def _may_count(new: Blocks, come: Sequence[int], difference: Difference) -> bool:
-    """Return whether one of the new blocks may be what a site counts or notes by itself."""
+    """Return whether one of the new blocks may be a counter or a note of the site itself."""
     texts = [new.texts[number] for number in come]
     if _is_counted(texts) or _is_noted(texts, difference):
         return True
-    # The date of another row may be the one that stood here.
+    # The date of another row may have been here.
     numbers = (difference.after.numbers(new.places[number]) for number in come)
     rows = {number for each in numbers for number in each}.difference(come)
     return may_move_alike(texts, [new.texts[i] for i in rows if len(new.texts[i]) <= _SHORT])
@@ -343,12 +343,12 @@ def _is_counted(texts: Sequence[str]) -> bool:
 
 
 def _is_noted(texts: Sequence[str], difference: Difference) -> bool:
-    """Return whether a note on a link may have come, or gone."""
+    """Return whether a note on a link may have been added or removed."""
     gone = {item.digest for item in difference.removed}
     unnoted = ((text, _PATTERNS["new_tab"].sub("", text)) for text in texts)
     if any(bare != text and block_digest(bare) in gone for text, bare in unnoted):
         return True
-    # A note that has gone stands in the old text only, at the end of a link.
+    # A removed note is in the old text only, at the end of a link.
     return all(len(_words(text)) < _PROSE_WORDS and not _DIGIT.search(text) for text in texts)
 
 
@@ -398,7 +398,7 @@ STOOD: Final = "what differs stands on both versions of the page, as content on 
 
 
 def is_worth_reading(new: Blocks, difference: Difference) -> bool:
-    """Return whether a difference may be minor, as far as is known without the old version."""
+    """Return whether a difference may be minor, judged without the old version."""
     return is_addition(difference) or may_be_minor(new, difference)
 
 
@@ -429,7 +429,7 @@ class Versions(NamedTuple):
 
 
 async def why_of(difference: Difference, versions: Versions, at: float) -> str | None:
-    """Return why a difference at ``at`` is minor by its words or by where they stand."""
+    """Return why a difference at ``at`` is minor, by its words or their place."""
     past, due, old, new, text = versions
     if has_new_words(text, difference, old[0], new[0]):
         difference = replace(difference, may_be_marks=False, may_stand=False)
@@ -439,29 +439,30 @@ async def why_of(difference: Difference, versions: Versions, at: float) -> str |
 
 
 async def _why_stood(difference: Difference, versions: Versions) -> str | None:
-    """Return why a difference is minor that stands on both versions, as often and in order."""
+    """Return why a difference is minor if both versions contain it equally often and in order."""
     if not difference.may_stand or not is_addition(difference):
         return None
     past, due, old, new, _ = versions
     digests = {item.digest for item in (*difference.removed, *difference.added)}
-    # One may tell. What came stands on the new version, and what went on the old one.
+    # One version may decide. Added text is on the new version, removed text on the old one.
     first, second = (new, old) if difference.removed else (old, new)
     there = await past.standing(due, first, digests)
     here = await past.standing(due, second, digests) if there else None
     return STOOD if there and here and there.texts == here.texts else None
 
 
-#: Runs of letters and digits that stand alike in most pages' bytes; entities and tags divide them.
+#: Runs of letters and digits with the same form in the bytes of most pages; entities and tags
+#: divide them.
 _PLAIN_WORD: Final = re.compile(r"[a-zA-Z0-9]{3,}")
-#: Words that are looked for, the longest of those that came.
+#: Most words to search for, the longest of the added ones.
 _MOST_WORDS: Final = 32
 
 
 def has_new_words(new: Blocks, difference: Difference, before: bytes, after: bytes) -> bool:
-    """Return whether what came has a word that only the bytes of the new version hold.
+    """Return whether the added text has a word that only the bytes of the new version contain.
 
-    Such a text stood nowhere on the old one, and differs in more than its marks. To search bytes
-    takes a hundredth of the time in which a page is read.
+    The old version does not contain such a text, and it differs in more than its marks. A search of
+    bytes takes a hundredth of the time of reading a page.
     """
     come = (new.texts[difference.after.number(item)] for item in difference.added)
     words = sorted(set(_PLAIN_WORD.findall(" ".join(come))), key=len, reverse=True)[:_MOST_WORDS]
@@ -493,17 +494,17 @@ def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterat
         )
 
 
-#: A text of which more than this share differs is its own content.
+#: Share of a text above which a difference concerns its subject.
 _OWN: Final = 0.5
-#: Blocks at the end of a page: so many, or one in so many of a long one.
+#: Blocks at the end of a page: this number, or one in ``_LAST_SHARE`` of a long one.
 _LAST: Final = 4
 _LAST_SHARE: Final = 20
-#: Entries of a table of contents that come or go together.
+#: Least entries of a table of contents that appear or disappear together.
 _LEAST_LISTED: Final = 3
 
 
 def _moved_places(old: Blocks, new: Blocks, difference: Difference, at: float) -> set[int]:
-    """Return the places of lists in which all dates moved by the same time, and nothing else."""
+    """Return the places of lists in which only the dates moved, all by the same time."""
     lists: dict[int, list[tuple[str, str]]] = {}
     for place in {item.place for item in (*difference.removed, *difference.added)}:
         gone, come = (layout.numbers(place) for layout in (difference.before, difference.after))
@@ -515,7 +516,7 @@ def _moved_places(old: Blocks, new: Blocks, difference: Difference, at: float) -
 def _listed(
     old: Blocks, new: Blocks, went: Mapping[PlacedBlock, int], came: Mapping[PlacedBlock, int]
 ) -> set[PlacedBlock]:
-    """Return the entries of a table of contents: headings that stay on the page say the same."""
+    """Return the entries of a table of contents: headings that stay on the page have their text."""
     if len(went) + len(came) < _LEAST_LISTED:
         return set()
     headings = _headings(old) & _headings(new)

@@ -4,12 +4,12 @@ Three kinds of evidence, each from at least three pages and a fifth of the sampl
 
 *uniform* slots, at which nearly all pages that have the slot hold the same block, learnt from
 stored sketches; *common* differences, the same block removed from or added to the same place on
-many pages during a run; and *volatile* slots, at which by their own histories many pages
+many pages during a run; and *volatile* slots, at which many pages by their histories
 differ at every visit, or often show another one of a few blocks that they share (adverts in
 rotation, the variants of an A/B test).
 
 A label that a person sets on single pages ("in stock", "sold out") is at no uniform slot as
-soon as two values stand beside each other. The very first page that departs from a uniform
+soon as two values exist side by side. The very first page that departs from a uniform
 label looks like the first page of a rebuild; whether others followed is known when the run
 ends, and :func:`settled` then decides.
 """
@@ -36,7 +36,7 @@ from freshet.storage.entries import Kind
 #: Pages, and the share of the sample, that make a template.
 LEAST_PAGES: Final = 3
 LEAST_SHARE: Final = 0.2
-#: A host of at most so many known pages is small, and blocks at a place that tell its frame.
+#: Most known pages of a small host, and the blocks at a place that show its frame.
 SMALL_HOST: Final = 5
 _FRAME_BLOCKS: Final = 2
 #: Pages that may share blocks.
@@ -50,7 +50,7 @@ _CONTENT_SHARE: Final = 0.6
 _ROTATION_SHARE: Final = 1 / 3
 #: Pages for each different block, on average, from which on they share them.
 _PAGES_PER_BLOCK: Final = 2.0
-#: Comparisons, of all pages together, below which there is no judgement.
+#: Least comparisons, of all pages together, for a judgement.
 _TELLING_COMPARISONS: Final = 6
 #: Pages without a difference that show that it is not the template's.
 _WITNESSES: Final = 2
@@ -108,7 +108,7 @@ class Template:
         return frozenset(digest for digest in uniform if digest is not None)
 
     def at(self, slot: Slot) -> SlotKind:
-        """Return what a slot holds."""
+        """Return the kind of a slot."""
         known = self.kinds.get(slot)
         if known is None:
             is_known = len(self.pages) >= LEAST_PAGES and -_NEAR <= slot[1] < _NEAR
@@ -146,8 +146,8 @@ class Template:
     ) -> frozenset[PlacedBlock]:
         """Return the items of the frame of a small host.
 
-        A block is, that stood on all of its pages, and what stands where such a one was, or where
-        only such ones were.
+        Frame is a block on all of its pages, and a block at a place that had such a block, or only
+        such blocks.
         """
         shared = self.shared()
         if not shared:
@@ -160,7 +160,7 @@ class Template:
 
 
 def _is_framed(place: int, before: Layout, shared: frozenset[tuple[int, int]]) -> bool:
-    """Return whether some blocks, all shared, stood at a place."""
+    """Return whether a place had blocks, all of them shared."""
     numbers = before.numbers(place)
     return len(numbers) >= _FRAME_BLOCKS and all(
         (place, digest) in shared for digest in before.digests[numbers].tolist()
@@ -186,7 +186,7 @@ class _SlotSum:
         return len(self.blocks)
 
     def add(self, digest: int, page: PageRecord, own: SlotHistory | None) -> None:
-        """Add what a page holds there, and its history, if it ever differed."""
+        """Add a page's block there, and its history if it ever differed."""
         self.blocks.append(digest)
         if own is None:
             self.compared += page.comparisons
@@ -197,7 +197,7 @@ class _SlotSum:
             self.compared += compared + page.still
 
     def kind(self, least: float) -> SlotKind:
-        """Return what the slot holds; ``least`` pages make a template."""
+        """Return the kind of the slot; ``least`` pages make a template."""
         if self.pages < LEAST_PAGES:
             return _UNKNOWN
         return SlotKind(self._uniform(least), self._is_volatile, self._is_content)
@@ -228,8 +228,8 @@ class _SlotSum:
 class HostRun:
     """The observations of a host in one run: a template, and common events.
 
-    ``pages`` were visited, and the texts of ``differing`` ones differ from those before.
-    A text that another page has, too, adds no evidence.
+    ``pages`` were visited, and ``differing`` ones had another text than before. A text that another
+    page has as well adds no evidence.
     """
 
     template: Template = field(default_factory=Template)
@@ -302,8 +302,8 @@ def settled(
 
     ``differing`` has the differences in the run by page of a host, with the digests of their
     current texts; ``pages`` were visited; ``template`` is learnt from the current store. A
-    difference that is common to enough of them is the template's; one that was taken for it and
-    stayed alone, while other pages did not follow, is a change after all.
+    difference that is common to enough of them is the template's; one that was attributed to it,
+    while other pages did not follow, is a change after all.
     """
     counts: Counter[Event] = Counter()
     for deltas in dict(differing.values()).values():
@@ -333,7 +333,7 @@ def _are_common(
     counts: Counter[Event],
     least: float,
 ) -> bool:
-    """Return whether all items went or came on so many pages, or stand where such ones went."""
+    """Return whether all items were removed or added on ``least`` pages, or replace such items."""
     gone = {i for i in removed if counts[False, i.place, i.digest] >= least}
     left = {slot for item in gone for slot in item.slots}
     return len(gone) == len(removed) and all(
