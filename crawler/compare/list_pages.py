@@ -1,7 +1,7 @@
 """The pages of a list: an entry on top of the first one moves an entry of each of the others.
 
-That is one change, and the first page has it. On a later page entries come at one end and go at
-the other, in their order; what else differs there is a change.
+That is one change, and the first page has it. On a later page entries appear at one end and
+disappear at the other, in their order; any other difference there is a change.
 """
 
 import re
@@ -20,7 +20,7 @@ _NUMBER: Final = re.compile(
 
 
 def is_later_page(url: str, rels: Iterable[str]) -> bool:
-    """Return whether a URL is that of a page of a list, behind its first one.
+    """Return whether a URL belongs to a page of a list after the first one.
 
     Some sites count from 0: number 1 is a later page if a link of it leads to the previous one.
     """
@@ -30,7 +30,7 @@ def is_later_page(url: str, rels: Iterable[str]) -> bool:
 
 
 def has_moved(found: Difference) -> bool:
-    """Return whether entries came at one end of a list and went at the other."""
+    """Return whether entries appeared at one end of a list and disappeared at the other."""
     gone, come = _by_place(found.removed), _by_place(found.added)
     places = gone.keys() | come.keys()
     down = bool(come) and all(
@@ -55,7 +55,7 @@ def _by_place(items: Sequence[PlacedBlock]) -> dict[int, list[PlacedBlock]]:
 
 
 def _first(layout: Layout, items: Sequence[PlacedBlock]) -> bool:
-    """Return whether these are the first blocks of their place, and not all of them."""
+    """Return whether these are the first blocks of their place, but not all of them."""
     return {each.front for each in items} == set(range(len(items))) and not _are_all(layout, items)
 
 

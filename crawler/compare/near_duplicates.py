@@ -79,7 +79,7 @@ def optimal_banding(threshold: float) -> Banding:
 
 
 def decoded(stored: Iterable[tuple[str, bytes]]) -> dict[str, Sketch]:
-    """Return stored sketches, by name, without those of another version."""
+    """Return stored sketches by name, without sketches of another version."""
     read = {bytes((PLAIN_VERSION,)), bytes((VERSION,))}
     return {name: Sketch.from_bytes(data) for name, data in stored if data[:1] in read}
 
@@ -87,7 +87,7 @@ def decoded(stored: Iterable[tuple[str, bytes]]) -> dict[str, Sketch]:
 def index_of(sketches: Mapping[str, Sketch], banding: Banding) -> MinHashLSH:
     """Return datasketch's index of texts, by name, without those that are short.
 
-    Texts that it finds are candidates, as those of :func:`bucket_keys`.
+    The texts that it finds are candidates, as with :func:`bucket_keys`.
     """
     from datasketch import MinHashLSH  # noqa: PLC0415 - slow to import
 
@@ -101,8 +101,8 @@ def index_of(sketches: Mapping[str, Sketch], banding: Banding) -> MinHashLSH:
 def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:
     """Return the buckets of a text, as signed 64-bit integers; equal bands have equal keys.
 
-    One for each band, a hash of its number and its minima; a short text has one, a hash of
-    its digest; an empty one none. Distinct bands share a key with probability 2**-64.
+    Each band has one, a hash of its number and its minima; a short text has one, a hash of its
+    digest; an empty text has none. Distinct bands share a key with probability 2**-64.
     """
     count, rows = banding
     if sketch.shingle_count >= LEAST_SHINGLES:
@@ -148,7 +148,7 @@ def errors_among(candidates: int) -> float:
 
 
 class Leaders:
-    """The leaders that the texts of a batch may meet: stored ones, and those of the batch."""
+    """The leaders that the texts of a batch may resemble: stored ones, and leaders of the batch."""
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
@@ -162,7 +162,7 @@ class Leaders:
             bucket.update(islice(leader_ids, max(0, BUCKET_SIZE - len(bucket))))
 
     def unread(self, texts: Iterable[Sequence[int]]) -> set[int]:
-        """Return the leaders whose sketches are needed for texts with these keys."""
+        """Return the leaders with sketches that texts with these keys need."""
         return {
             leader_id
             for keys in texts
@@ -224,7 +224,7 @@ Variant: TypeAlias = Literal["mirror", "printer_version", "parameters", "other"]
 
 
 def variant(url: str, representative: str) -> Variant:
-    """Return the kind of a duplicate, by its canonical URL and that of its representative.
+    """Return the kind of a duplicate, by its canonical URL and its representative's.
 
     Another host (scheme, name or port) makes a mirror; on the same one, a word such as
     ``print`` that only one of the URLs has makes a printer version, and a difference only in

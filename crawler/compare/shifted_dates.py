@@ -1,4 +1,4 @@
-"""Dates in two texts that moved by the same time, as those of a list do in another time zone."""
+"""Dates in two texts that moved by the same time, like a list's dates in another time zone."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ def _plain(word: str) -> str:
 
 
 def _prefixes(text: str) -> dict[str, int]:
-    """Map the names and their beginnings, of three letters on, to numbers; none that is two's."""
+    """Map the names and their beginnings of three letters or more to numbers, if unambiguous."""
     found: dict[str, set[int]] = {}
     for line in text.split("\n"):
         for number, name in enumerate(line.split(), start=1):
@@ -63,7 +63,7 @@ _NO_YEAR: Final = 2_001
 #: Time zones lie up to 26 hours apart, by quarters of an hour.
 _FARTHEST: Final = 26 * 60
 _QUARTER: Final = 15
-#: Dates that are enough if they are past, which nobody postpones; else so many.
+#: One past date suffices, because past events are not postponed; else this many are needed.
 _LEAST: Final = 3
 _MANY: Final = 20
 
@@ -114,7 +114,7 @@ def _read(found: re.Match[str], *, month_first: bool) -> _Moment | None:
 
 
 def may_move_alike(come: Sequence[str], rows: Iterable[str]) -> bool:
-    """Return whether texts that came have dates enough for :func:`moved_alike`.
+    """Return whether added texts have enough dates for :func:`moved_alike`.
 
     One of them has a date; others may be in the ``rows`` of its list, which are short.
     """
@@ -145,11 +145,11 @@ def _counts(text: str) -> tuple[int, int]:
 
 
 def moved_alike(lists: Mapping[int, Sequence[tuple[str, str]]], at: float) -> set[int]:
-    """Return the lists whose dates moved by the same time, and of which nothing else differs.
+    """Return the lists in which only the dates differ, moved by the same time.
 
-    ``lists`` have their texts before and after. The dates of all of them move alike. Some are
-    before ``at`` (Unix seconds), as nobody postpones those, or there are many. Times of day without
-    a date are none: opening hours do move alike.
+    ``lists`` has their texts before and after. The dates of all of them move alike. Some are before
+    ``at`` (Unix seconds), because past events are not postponed, or they are many. Times of day
+    without a date do not count: opening hours do move alike.
     """
     found = (_moved(lists, at, month_first=each) for each in (False, True))
     return next(filter(None, found), set())
@@ -180,7 +180,7 @@ def _dates(
 ) -> list[tuple[_Moment, _Moment]] | None:
     """Return the dates in texts before and after, None if anything else differs."""
     found: list[tuple[_Moment, _Moment]] = []
-    # What differs is read first: mostly it tells.
+    # The differing texts are read first: mostly they decide.
     for before, after in sorted(texts, key=lambda each: each[0] == each[1]):
         if before == after and not _DIGIT.search(before):
             continue

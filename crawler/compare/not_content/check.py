@@ -1,15 +1,15 @@
-"""The not-content check: soft 404s and block pages that came with the status 200.
+"""The not-content check: soft 404s and block pages with the status 200.
 
 Only pages of few words are checked. Two independent proofs refuse a page. One makes it doubtful: it
 is stored and delivered, with the reason and a probability. The signs of a host are held for a run,
 and stored if they cost a request or decided a verdict.
 
 Invariant: only a doubtful capture can be retracted. Consequence: text that was delivered as content
-stays, whatever is found later.
+stays, even if later evidence is against it.
 
 The check may send a probe: a request for a page that cannot exist. The frontier sends it politely,
-before the host's next page. A visit that waits for a probe has ended its own request, so it blocks
-no other.
+before the host's next page. A visit that waits for a probe has ended its request, so it blocks no
+other.
 """
 
 import asyncio
@@ -55,12 +55,12 @@ from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Retraction
 from freshet.storage.records import Doubt, DueUrl, FetchResult, PageHistory
 
-#: Hosts whose signs are held.
+#: Hosts with signs in memory.
 _HOSTS: Final = 512
-#: Pages of a host from which its frame is learnt, and the least that share a block of it.
+#: Pages of a host from which its frame is learned, and the least that share a block of it.
 _SAMPLE: Final = 64
 _LEAST_PAGES: Final = 3
-#: A host of which only one page was seen is not probed.
+#: Least seen pages of a host that is probed.
 _PROBED_FROM: Final = 2
 
 
@@ -68,7 +68,7 @@ class ProbeSender(Protocol):
     """Sends probes."""
 
     async def ask(self, host_id: int, url: str, /) -> FetchResult | None:
-        """Return the response to a probe of a host, None if there is none."""
+        """Return the response to a probe of a host, or None."""
 
 
 class Probes:
@@ -93,8 +93,8 @@ class Probes:
     async def ask(self, host_id: int, url: str) -> FetchResult | None:
         """Return the response to a probe; None if robots.txt forbids it or the run ends first.
 
-        A host has at most one probe under way; concurrent callers share its response. One that
-        came when nobody waited any more is returned at once.
+        A host has at most one probe under way; concurrent callers share its response. A response
+        that arrived when no caller waited any more is returned at once.
         """
         late = self._late.pop(host_id, None)
         if late is not None:
@@ -108,7 +108,7 @@ class Probes:
                 self._queued()
         self.waiting += 1
         try:
-            # Other visits wait for the same response: it must come even if this visit is cancelled.
+            # Other visits wait for the response, so it is needed even if this visit is cancelled.
             return await asyncio.shield(answer)
         finally:
             self.waiting -= 1
@@ -133,8 +133,8 @@ class Probes:
 class CheckedPage:
     """The result of the check, and the host's block pages in bytes if they are to be stored.
 
-    ``verdict`` says why the page is refused, ``doubt`` why it may be no content; it is content if
-    both are None. ``retractions`` are of doubtful captures that prove to be block pages;
+    ``verdict`` is the reason of a refusal, ``doubt`` of a doubt; the page is content if both are
+    None. ``retractions`` are of doubtful captures that prove to be block pages;
     ``history`` is the page's, if it was read.
     """
 
@@ -148,7 +148,7 @@ class CheckedPage:
 class _Before(NamedTuple):
     """The history of a page, if it was read, and the digest of another text that it had.
 
-    ``is_replaced``: a few words stand in place of that text, which was long.
+    ``is_replaced``: a few words have replaced that text, which was long.
     """
 
     history: PageHistory | None = None
@@ -195,7 +195,7 @@ _CONTENT: Final = CheckedPage()
 
 @dataclass(slots=True, eq=False)
 class NotContentCheck:
-    """The check for one run; without ``probes`` none is sent."""
+    """The check for one run; it needs ``probes`` to send any."""
 
     past: PageHistories
     parser: Parser
@@ -203,7 +203,7 @@ class NotContentCheck:
     _: KW_ONLY
     probes: ProbeSender | None = None
     _hosts: LruCache[int, _Host] = field(default_factory=lambda: LruCache(_HOSTS), init=False)
-    # What is stored of hundreds of hosts comes at once.
+    # The stored signs of hundreds of hosts may arrive at once.
     _turns: Turns = field(default_factory=Turns, init=False)
 
     async def check(
@@ -212,7 +212,7 @@ class NotContentCheck:
         """Judge a page by its main text (``new`` is its sketch) and by its host's block pages."""
         if parsed.is_plain:
             return _CONTENT
-        # Of a long page that says what it said only its name may tell.
+        # A long page with the same text is judged by its title alone.
         most = MOST_WHERE_CONTENT_WAS if _has_changed(due, new) else most_judged(parsed.title)
         count = words_up_to(parsed.blocks.texts, most)
         before = await self._before(due, new, count)
@@ -261,7 +261,7 @@ class NotContentCheck:
         host = self._hosts.use(host_id)
         if host is None:
             stored = await self.past.not_content(host_id)
-            # Another page of the host may have come while this waited.
+            # Another page of the host may have been judged while this waited.
             host = self._hosts.use(host_id)
             if host is None:
                 host = self._hosts[host_id] = _Host(HostJudge.from_bytes(stored))
@@ -282,7 +282,7 @@ class NotContentCheck:
         return frozenset(text for text, digest in shown if digest in host.frame)
 
     async def _before(self, due: DueUrl, new: Sketch, words: int) -> _Before:
-        """Return the text that the page had, of which the new one of so many words is no edit."""
+        """Return the former text of the page if the new one, of ``words``, is not an edit of it."""
         old = due.digests
         if old is None or not _has_changed(due, new) or words > MOST_WHERE_CONTENT_WAS:
             return _Before()
@@ -321,10 +321,10 @@ class NotContentCheck:
 
 
 def _before_doubt(due: DueUrl, doubt: Doubt, words: int) -> _Before:
-    """Return what the page had before a doubt that was raised by it.
+    """Return the page's text before a doubt that a replacement raised.
 
-    What was doubtful was perhaps no content, so the new text may be no content in another wording.
-    The text before is not kept: the URL stands for it, as each URL had one of its own.
+    The doubtful text was perhaps not content, so the new one may be a block page in other words.
+    The text before is not stored: the URL represents it, because each URL had a separate text.
     """
     if not tells_of_change(doubt.why):
         return _Before()
@@ -361,7 +361,7 @@ def _doubt_before(due: DueUrl, new: Sketch) -> NotContent | None:
 def _own(due: DueUrl, found: NotContent | None, facts: PageFacts) -> Iterator[Retraction]:
     """Yield the retraction of the page's own doubtful captures, if this visit proves them wrong.
 
-    What other URLs show proves nothing of them.
+    The pages of other URLs are no proof about them.
     """
     if due.doubt is None or due.digests is None or found is None or not found.is_refused:
         return
@@ -374,7 +374,7 @@ def _own(due: DueUrl, found: NotContent | None, facts: PageFacts) -> Iterator[Re
 def facts_of(
     result: FetchResult, url: str, parsed: ParsedPage, new: Sketch, before: bytes | None = None
 ) -> PageFacts:
-    """Return what is known of a page by itself, without its host."""
+    """Return the facts about a page alone, without its host."""
     return PageFacts(
         url=url,
         title=parsed.title,
@@ -388,7 +388,7 @@ def facts_of(
 
 
 async def waits_for_scripts(parser: Parser, result: FetchResult) -> bool:
-    """Return whether a page says nothing until scripts have built it."""
+    """Return whether a page is empty until scripts have built it."""
     if not may_wait((), result.body):
         return False
     try:

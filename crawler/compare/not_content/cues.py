@@ -1,6 +1,6 @@
 """The words of block pages and soft 404s in twelve languages: sentences and cues in them.
 
-The cues stand in ``words.toml``, which documents their notation. A sentence is compared in
+The cues are in ``words.toml``, which documents their notation. A sentence is compared in
 lower case, without accents and punctuation, as words between single blanks; Chinese and
 Japanese, which are written without blanks, as a row of characters.
 """
@@ -30,7 +30,7 @@ _NO_NAMES: Final = frozenset({ABOUT, "consent_wall"})
 #: Cues marked so are searched in titles, headings and buttons of at most this number of words.
 _LABEL_WORDS: Final = 5
 _LABEL_CHARACTERS: Final = 20
-#: They are one in so many words of it, or more.
+#: They are at least one in this many words of it.
 _LABEL_SHARE: Final = 3
 _BEYOND_LATIN: Final = "\u2e80"
 #: Words that are remembered with the cues that they may begin.
@@ -54,7 +54,7 @@ def _plain(code: int) -> str | None:
     return bare if bare != chr(code) else None
 
 
-# Accents of Latin and Cyrillic; kana keep their marks, which make other letters of them.
+# Accents of Latin and Cyrillic; kana keep their marks, which make them other letters.
 _ACCENTS: Final = {code: bare for code in range(0xC0, 0x530) if (bare := _plain(code))} | {
     **dict.fromkeys(range(0x300, 0x370)),
     ord("ł"): "l", ord("ø"): "o", ord("æ"): "ae", ord("đ"): "d",
@@ -68,7 +68,7 @@ _TYPOGRAPHY: Final = (
 
 
 def folded(text: str) -> str:
-    """Return the text as it is compared: words between single blanks, one at either end.
+    """Return the text in the form for comparison: words between single blanks, one at either end.
 
     >>> folded("We couldn't find l'Été!")
     ' we could not find l ete '
@@ -109,7 +109,7 @@ def sentences(texts: Iterable[str]) -> list[str]:
 
 def _lines(even: str) -> list[str]:
     """Return the lines of an even text that have words, folded."""
-    # A zero, which is in no word, ends each of them; where there is none, blanks are left.
+    # A zero, which words do not contain, ends each of them; otherwise blanks are left.
     if even.isascii():
         words = even.translate(_WORDS_OF_ASCII).replace("\n", " \0 ").split()
     else:
@@ -134,7 +134,7 @@ def word_count(folded_text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """One of the ``beginnings`` is there, or with ``absent`` none of them."""
+    """One of the ``beginnings`` occurs, or with ``absent`` none of them does."""
 
     beginnings: frozenset[str]
     absent: bool = False
@@ -154,7 +154,7 @@ class _Cue:
     label: bool = False
 
     def may_hold(self, hits: set[str]) -> bool:
-        """Return whether all conditions but those of absence hold with these beginnings."""
+        """Return whether all conditions except absences hold with these beginnings."""
         return not any(hits.isdisjoint(c.beginnings) for c in self.conditions if not c.absent)
 
     def holds(self, hits: set[str]) -> bool:
@@ -164,7 +164,7 @@ class _Cue:
 
 @cache
 def cues(language: str) -> tuple[_Cue, ...]:
-    """Return all cues of a language; those of every language have the name ``any``."""
+    """Return all cues of a language; ``any`` has the cues of every language."""
     lists = _table()[language]
     return tuple(
         _cue(language, kind, written, lists)
@@ -176,7 +176,7 @@ def cues(language: str) -> tuple[_Cue, ...]:
 
 @cache
 def languages() -> tuple[str, ...]:
-    """Return the languages whose words are known."""
+    """Return the languages with known words."""
     return tuple(name for name in _table() if name != "any")
 
 
@@ -221,7 +221,7 @@ class _Book:
         self._by_word: defaultdict[str, set[str]] = defaultdict(set)
         self._by_letter: defaultdict[str, set[str]] = defaultdict(set)
         self._by_beginning: defaultdict[str, list[_Cue]] = defaultdict(list)
-        # Those of which one word does not tell all, with the whole words among their others.
+        # Beginnings of several words, with the whole words among the others.
         self._others: dict[str, frozenset[str]] = {}
         self._known: dict[str, tuple[str, ...]] = {}
         self._silent: set[str] = set()
@@ -247,7 +247,7 @@ class _Book:
             self._others[beginning] = frozenset(beginning[1:].split(" ")[:-1])
 
     def hits(self, text: str) -> set[str]:
-        """Return the beginnings that stand in folded sentences."""
+        """Return the beginnings that occur in folded sentences."""
         words = set(text.split())
         known, others = self._known, self._others
         heard = words - self._silent
@@ -262,7 +262,7 @@ class _Book:
         }
 
     def cues(self, hits: set[str], without: Container[str]) -> list[tuple[str, _Cue]]:
-        """Return the cues that may stand in sentences with these hits, each with one of them.
+        """Return the cues that may occur in sentences with these hits, each with one of them.
 
         Kinds that the caller does ``without`` are left out.
         """
@@ -290,9 +290,9 @@ class _Book:
             yield from found
 
     def _telling(self, new: set[str], *, is_ascii: bool) -> set[str]:
-        """Return the words with which a beginning may begin: most begin like none."""
+        """Return the words with which a beginning may start; most words start none."""
         whole, starts = self._by_word, self._starts
-        # All at once: a call for each word would cost more than what it finds.
+        # All at once: a call for each word would cost more than it gains.
         telling = {
             word
             for word in new
@@ -322,7 +322,7 @@ def _greatest(
 ) -> dict[str, int]:
     """Return the greatest weight of each kind among the cues in a folded sentence.
 
-    ``hits`` are those of the text in which it stands; each of the cues has its own one here.
+    ``hits`` are the text's hits; each of the cues has one of its beginnings here.
     """
     found: dict[str, int] = {}
     own, words = {hit for hit in hits if hit in sentence}, len(sentence.split())
@@ -347,9 +347,9 @@ def _book() -> _Book:
 
 
 def spoken(declared: str, text: str) -> tuple[str, ...]:
-    """Return the languages whose cues are worth a search, by declaration and letters.
+    """Return the languages of the cues to search for, by declaration and letters.
 
-    English goes with all of them: servers and frameworks speak it in every country.
+    English is always added: servers and frameworks use it in every country.
     """
     tag = declared[:2].lower()
     likely = _script(text) or (tag if tag in languages() else _by_common_words(text))
@@ -367,7 +367,7 @@ def _common() -> dict[str, frozenset[str]]:
 
 
 def _by_common_words(text: str) -> str | None:
-    """Return the language most of whose commonest words are there, if at least two are."""
+    """Return the language with the most of its commonest words in the text, two at least."""
     words = set(text.split())
     found = {name: len(words & common) for name, common in _common().items()}
     likely = max(found, key=found.__getitem__)
@@ -386,19 +386,19 @@ def _script(text: str) -> str | None:
 
 
 class _Possible(NamedTuple):
-    """The cues that may stand in sentences, each with one of its beginnings, and all beginnings."""
+    """The cues that may occur in sentences, each with one of its beginnings, and all beginnings."""
 
     hits: set[str]
     cues: Sequence[tuple[str, _Cue]]
 
     def may_add_up(self, least: int) -> bool:
-        """Return whether :func:`_strongest` may be so much: of three cues, or of two weak ones."""
+        """Return whether :func:`_strongest` may reach the weight, by three cues or two weak ones."""
         greatest = max((cue.weight for _, cue in self.cues), default=0)
         return greatest * (3 if greatest > 1 else 2) >= least
 
     def weights(self, sentences: Sequence[str]) -> list[dict[str, int]]:
         """Return the greatest weight of each kind in each of the sentences."""
-        # Few sentences have one: the cues are asked where they stand, not each sentence for all.
+        # Few sentences have one, so the places of the cues are searched, not each sentence.
         text, starts = "".join(sentences), [*accumulate(map(len, sentences), initial=0)]
         there: defaultdict[int, list[tuple[str, _Cue]]] = defaultdict(list)
         for hit, cues in groupby(sorted(self.cues, key=_hit), key=_hit):
@@ -416,7 +416,7 @@ def _hit(found: tuple[str, _Cue]) -> str:
 
 
 def _places(part: str, text: str) -> Iterator[int]:
-    """Yield where a part stands in a text."""
+    """Yield the places of a part in a text."""
     place = text.find(part)
     while place >= 0:
         yield place
@@ -426,7 +426,7 @@ def _places(part: str, text: str) -> Iterator[int]:
 def _possible(
     sentences: Sequence[str], declared: str, without: Container[str] = frozenset(), least: int = 1
 ) -> _Possible:
-    """Return the cues of at least that weight that may stand in folded sentences.
+    """Return the cues of at least that weight that may occur in folded sentences.
 
     ``declared`` is the language that the page declares; cues of languages that are not likely do
     not count. Kinds that the caller does ``without`` are not searched.
@@ -449,11 +449,11 @@ def weights(sentences: Sequence[str], declared: str) -> list[dict[str, int]]:
 
 
 # -- sieve -------------------------------------------------------------------
-# Nearly every page must pass without costing time. A block page says little, with a telling sign;
+# Nearly every page must pass without costing time. A block page has few words, with a clear sign;
 # or it resembles its host's page for a missing URL, or replaces content.
 
-#: A page of more words is content, unless its title says otherwise; where another text stood
-#: before, a longer one may still be an error's trace or the small print of a consent.
+#: A page of more words is content, unless its title is a cue; after another text, a longer one may
+#: still be an error's trace or the small print of a consent.
 MOST_WORDS: Final = 250
 MOST_WHERE_CONTENT_WAS: Final = 2_000
 #: Letters of scripts that are written without blanks: two are about a word.
@@ -473,7 +473,7 @@ _LEAST: Final = 3
 #: The language that a page declares, in its first bytes.
 _DECLARED: Final = re.compile(rb"<html\b[^>]{0,400}?\blang=[\"']?([a-zA-Z]{2})", re.I)
 _HEAD: Final = 2_048
-#: Words in the markup of forms and scripts that stand in the place of content.
+#: Words in the markup of forms and scripts that replace content.
 _TELLING_MARKUP: Final = b"".join(
     each + b"\0"
     for each in (
@@ -488,12 +488,12 @@ def length(texts: Sequence[str]) -> int:
     return words_up_to(texts, sys.maxsize)
 
 
-#: Texts that are counted at once: of a long page the first tell enough.
+#: Texts that are counted at once: for a long page the first suffice.
 _AT_ONCE: Final = 32
 
 
 def words_up_to(texts: Sequence[str], most: int) -> int:
-    """Count the words of texts likewise; of more than ``most`` only so many that they are more."""
+    """Count the words of texts likewise, only until they are more than ``most``."""
     count = len(texts) - texts.count("")
     for start in range(0, len(texts), _AT_ONCE):
         if count > most:
@@ -513,17 +513,17 @@ def is_short(texts: Sequence[str]) -> bool:
 
 
 def is_little(texts: Sequence[str]) -> bool:
-    """Return whether a main text is a few sentences, whose place a page's markup may take."""
+    """Return whether a main text is a few sentences, so that the markup may decide."""
     return words_up_to(texts, _FEW_WORDS) <= _FEW_WORDS
 
 
 def most_judged(title: str | None) -> int:
-    """Return of how many words a page is judged: of more, if its title says that it is none."""
+    """Return the most words of a page that is judged: more if its title is a cue."""
     return MOST_WHERE_CONTENT_WAS if _is_named(title) else MOST_WORDS
 
 
 def is_judged(title: str | None, count: int) -> bool:
-    """Return whether a page of so many words is short, or its title says that it is no content."""
+    """Return whether a page of this many words is short, or has a cue in its title."""
     return count <= most_judged(title)
 
 
@@ -548,7 +548,7 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     every = *named, *said
     possible = _possible(every, declared[1].decode() if declared else "", _NO_KINDS)
     are_few = is_little(texts)
-    # A page of some words says what it is more than once, and what its form is for.
+    # A page of some words has more than one cue, and a purpose of its form.
     least = _LEAST_OF_FEW if are_few else _LEAST
     if possible.may_add_up(least):
         told = possible.weights(every)

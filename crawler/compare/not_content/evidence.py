@@ -198,7 +198,7 @@ def _named_checks(facts: PageFacts) -> Iterator[Sign]:
 
 
 def _wordless_checks(signs: PageSigns) -> Iterator[Sign]:
-    """Weigh what a page without words does with its visitor."""
+    """Weigh the markup of a page without words."""
     if signs.iframes and signs.elements <= 4:
         yield 3 + signs.noindex, "a frame from elsewhere and nothing else"
     if signs.refreshes_to_check:
@@ -219,12 +219,12 @@ _BUNDLE: Final = re.compile(
 _PROGRAM: Final = re.compile(r"(?:(?:https?:)?//(?P<host>[^/?#]*))?(?P<path>[^?#]*)", re.I)
 #: A longer text for those without scripts is content.
 _MOST_NOSCRIPT_WORDS: Final = 150
-#: A page says no more outside of its frame than its title.
+#: Most words outside of the frame of a page that only shows its title.
 _SPLASH_WORDS: Final = 3
 
 
 def _heard(facts: PageFacts) -> tuple[list[str], int]:
-    """Return what a page shows, and how many words of its own it has."""
+    """Return the texts that a page shows, and the number of its own words."""
     signs = facts.signs
     shown = [*signs.headings, *signs.linked, *signs.controls]
     shown += [] if signs.is_all_frame else signs.texts
@@ -233,7 +233,7 @@ def _heard(facts: PageFacts) -> tuple[list[str], int]:
 
 
 def _speaks(signs: PageSigns, shown: Sequence[str], heard: int) -> bool:
-    """Return whether a page says or asks something, or has nothing that could build it."""
+    """Return whether a page has a text or a form, or lacks scripts that could build it."""
     return bool(
         not signs.programs
         or signs.refresh_s is not None
@@ -249,7 +249,7 @@ UNNAMED_STAGE: Final = 3
 
 
 def unbuilt(facts: PageFacts) -> Iterator[Sign]:
-    """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
+    """Weigh whether scripts build the page: it is empty, and has a place and a program for that."""
     signs, (shown, heard) = facts.signs, _heard(facts)
     if not signs.is_whole or _speaks(signs, shown, heard):
         return
@@ -266,10 +266,10 @@ def unbuilt(facts: PageFacts) -> Iterator[Sign]:
 
 
 def _of_stage(facts: PageFacts, root: str, *, notice: bool, is_bundle: bool) -> Sign:
-    """Return the weight of a page that scripts build, and what tells it."""
+    """Return the weight of a page that scripts build, and the sign in words."""
     told = ", scripts and a notice on JavaScript" if notice else " and scripts"
     is_known = _is_known(facts.signs, root, is_told=notice or is_bundle)
-    # Checks of visitors ask for JavaScript, too.
+    # Checks of visitors ask for JavaScript as well.
     weight = 4 if any(_captcha(facts)) else 6 if is_known else UNNAMED_STAGE
     return weight, (f"an empty {root}" if root else "no text") + told
 
@@ -289,7 +289,7 @@ def _programs(facts: PageFacts) -> tuple[bool, bool]:
 def _is_known(signs: PageSigns, root: str, *, is_told: bool) -> bool:
     """Return whether it is known what scripts build, and that it is more than a part of the page.
 
-    Any empty element beside scripts tells little, and so does a notice in the frame of a site.
+    An arbitrary empty element beside scripts is weak evidence, as is a notice in a site's frame.
     """
     if root and is_root(root):
         return True
@@ -326,9 +326,9 @@ _NUMBER: Final = re.compile(
 )
 #: The media of a page that shows one picture, see :class:`PageSigns`.
 _A_PICTURE: Final = 1
-#: Kinds whose markup no page for readers has.
+#: Kinds with a markup that pages for readers never have.
 _MACHINE: Final = frozenset({NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE})
-#: Quoted text is mentioned, not said.
+#: Quoted text is a mention, not a statement of the page.
 _QUOTED: Final = re.compile(
     r"«[^»\n]{2,200}»|„[^“”\"\n]{2,200}[“”\"]|“[^”\n]{2,200}”|「[^」\n]{2,100}」"
     r"|\"[^\"\n]{2,200}\""
@@ -347,9 +347,9 @@ _MOST_HEADINGS: Final = 2
 class BlockPageEvidence:
     """The evidence for the kind that a page would be.
 
-    ``cues`` adds up the cues, ``features`` are what the score weighs, ``why`` names the strongest
-    cues. ``says_so``: the page does in words, or has none. ``machine`` is the sign in its markup
-    that it is not made for readers, or None.
+    ``cues`` is the sum of the cues, ``features`` the inputs of the score, ``why`` names the
+    strongest cues. ``says_so``: the page has such words, or no words. ``machine`` is the sign
+    in its markup that it is not made for readers, or None.
     """
 
     kind: NotContentKind
@@ -387,7 +387,7 @@ class _Cues:
 
     @property
     def name(self) -> int:
-        """Return the weight of title and heading, which say one thing; a weak cue names nothing."""
+        """Return the weight of title and heading, which are one cue; a weak cue does not count."""
         weight = max(self.title, self.heading)
         return weight if weight > 1 else 0
 
@@ -455,7 +455,7 @@ def _is_machine(kind: NotContentKind, best: _Cues, signs: PageSigns) -> bool:
 
 def _cues_of(kind: NotContentKind, said: _CueWeights, markup: Sign) -> _Cues:
     if kind is NotContentKind.NEEDS_JAVASCRIPT:
-        # The sign has weighed the words, too.
+        # The sign has weighed the words already.
         return _Cues(0, 0, (), 0, 0, *markup)
     return _Cues(
         title=said.title.get(kind, 0),
@@ -502,7 +502,7 @@ def _is_numbered(facts: PageFacts) -> bool:
 
 
 def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[str, float]:
-    """Return the features that speak for content: its own words, and what articles have."""
+    """Return the features in favour of content: its own words, and parts of articles."""
     signs = facts.signs
     own = _unread_words(facts) + sum(
         word_count(text)
@@ -541,17 +541,17 @@ def _sayings(facts: PageFacts) -> _Sayings:
     said = _unquoted(signs.texts)
     titles = title_parts(_QUOTED.sub(" ", facts.title or ""))
     headings = sentences(_unquoted(signs.headings))
-    # Where a page says something, nobody sees what it says without scripts.
+    # With a visible text, the text for browsers without scripts is not shown.
     texts = sentences(said or [signs.noscript])
     controls, linked = sentences(signs.controls), sentences(signs.linked)
     every = "\n".join((*signs.texts, facts.title or ""))
     quotes = sentences(found[0] for found in _QUOTED.finditer(every))
-    quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
+    quotes = [quote for quote in quotes if quote not in controls]  # names the button
     return _Sayings(titles, headings, texts, controls=controls, linked=linked, quotes=quotes)
 
 
 def _unquoted(texts: Sequence[str]) -> list[str]:
-    # All at once: a call for each text would cost more than what it finds.
+    # All at once: a call for each text would cost more than it gains.
     return _QUOTED.sub(" ", "\n".join(texts)).split("\n") if texts else []
 
 

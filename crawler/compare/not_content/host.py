@@ -2,7 +2,7 @@
 
 Invariant: the state is bounded (prints of three probes and fourteen families of pages), and
 a URL counts once in a family. Consequence: a host takes up to 4 kB, and judging a page again
-changes nothing.
+has no effect.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from freshet.crawler.compare.not_content.evidence import (
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts, Proof
 from freshet.crawler.fetch.bounds import LruCache
 
-#: From this probability on a page is doubtful: one in fifty of the real pages is that nothing was
-#: fitted on.
+#: From this probability on a page is doubtful. One in fifty real pages that were not used in the
+#: fit reaches it.
 DOUBTFUL_FROM: Final = 0.25
 
 
@@ -44,7 +44,7 @@ def _weights() -> dict[str, float]:
 
 
 def probability(features: Mapping[str, float]) -> float:
-    """Return the probability that a page with these features is no content."""
+    """Return the probability that a page with these features is not content."""
     weights = _weights()
     odds = weights["intercept"]
     odds += sum(weights.get(name, 0.0) * value for name, value in features.items())
@@ -52,7 +52,7 @@ def probability(features: Mapping[str, float]) -> float:
 
 
 # -- resemblance of short pages ------------------------------------------------
-# Resemblance of short pages, whatever URL, number, id or time is printed on them. A print is a
+# Resemblance of short pages, ignoring the URL, numbers, ids and times printed on them. A print is a
 # bottom-k sketch (E. Cohen, 1997) of a page's set of words and pairs of words: the least 48 of
 # their hashes, which is all of them for a text of up to some 25 words. Names of the URL are masked,
 # and words with a digit.
@@ -76,7 +76,7 @@ _LONG_NUMBER: Final = 10
 class PageFingerprint:
     """``hashes`` ascend, ``words`` is the number of words, ``title`` a hash of the title.
 
-    ``own`` is a hash of what differs between the pages of a template: title, headings and numbers.
+    ``own`` is a hash of the parts that differ within a template: title, headings and numbers.
     """
 
     hashes: tuple[int, ...] = ()
@@ -104,7 +104,7 @@ def print_of(facts: PageFacts) -> PageFingerprint:
 
 
 def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[str]) -> list[str]:
-    """Return the words of the headings, and the numbers of all that is said.
+    """Return the words of the headings, and the numbers in all texts.
 
     A visitor's address, the number of a request and a text with a time of day are left out: block
     pages print them.
@@ -119,7 +119,7 @@ def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[s
 
 
 def _unticketed(texts: Iterable[str]) -> list[str]:
-    # All at once: a call for each text would cost more than what it finds.
+    # All at once: a call for each text would cost more than it gains.
     return folded(TICKET.sub(" ", "\n".join(texts))).split()
 
 
@@ -161,7 +161,7 @@ def _masked_words(texts: Iterable[str], masked: Container[str]) -> list[bytes]:
 
 
 # -- probing -----------------------------------------------------------------
-# Requests for a page that cannot exist. A probe stands beside a known page, in the same directory
+# Requests for a page that cannot exist. A probe is beside a known page, in the same directory
 # and with the same ending, for hosts that answer by directory or by ending; its name holds a random
 # token, so that no host can know it.
 
@@ -211,7 +211,7 @@ MOST_PENDING: Final = 64
 #: because the probe names nothing of the page.
 _SAME: Final = 0.8
 _LIKE_PROBE: Final = 0.7
-#: Different contents in whose place one page is shown now.
+#: Least different contents that one page has replaced.
 _MANY: Final = 2
 #: The least sum of cues of a page that is worth a probe.
 _WORTH_A_PROBE: Final = 2
@@ -224,8 +224,8 @@ Probe: TypeAlias = tuple[float, PageFingerprint | None]
 class SimilarPages:
     """Pages that are nearly the same, last seen at ``at`` (Unix seconds).
 
-    ``urls`` are hashes of the first URLs' names, at most four; ``replaced`` are those of the
-    contents in whose place they stand. ``is_content``: one of them was content when first seen.
+    ``urls`` has hashes of the first URLs' names, at most four; ``replaced`` has hashes of the
+    contents that they replaced. ``is_content``: one of them was content when first seen.
     """
 
     page: PageFingerprint
@@ -236,13 +236,13 @@ class SimilarPages:
 
     @property
     def has_returned(self) -> bool:
-        """Return whether it stands in place of several contents, and was none itself."""
+        """Return whether it has replaced several contents, and was not content itself."""
         return not self.is_content and len(self.replaced) >= _MANY
 
 
 _STORED: Final = TypeAdapter(tuple[tuple[Probe, ...], tuple[SimilarPages, ...]])
 
-#: A doubtful page of this run, and what was said of it.
+#: A doubtful page of this run, and its verdict.
 _Doubtful: TypeAlias = tuple[PageFingerprint, NotContent]
 
 
@@ -302,10 +302,10 @@ class HostJudge:
         return any(self._shown(at))
 
     def may_know(self, url: str, at: float) -> bool:
-        """Return whether the page at a URL may be known by the host, without a sign of its own.
+        """Return whether the host may identify the page at a URL, without a sign of the page.
 
-        The host shows a page for missing URLs; or a page took the place of content at this URL, and
-        then at others, too.
+        The host shows a page for missing URLs; or a page replaced content at this URL, and then at
+        others as well.
         """
         number = _number(url)
         returned = (number in each.urls and each.has_returned for each in self.families)
@@ -371,7 +371,7 @@ class HostJudge:
 
     @classmethod
     def from_bytes(cls, data: bytes | None) -> HostJudge:
-        """Read the bytes that :meth:`to_bytes` wrote; None: nothing is stored.
+        """Read the bytes that :meth:`to_bytes` wrote, None without any.
 
         Raises:
             ValueError: for an unknown version, or damaged bytes.
@@ -400,13 +400,13 @@ def _joined(family: SimilarPages, facts: PageFacts, at: float, *, is_content: bo
 
 
 def _replaced(family: SimilarPages | None, facts: PageFacts) -> tuple[int, ...]:
-    """Return the contents in whose place this page and its family stand, as hashes."""
+    """Return the contents that this page and its family have replaced, as hashes."""
     known = () if family is None else family.replaced
     return known if facts.before is None else tuple({*known, crc32(facts.before)})
 
 
 def _is_telling(page: PageFingerprint, other: PageFingerprint) -> bool:
-    """Return whether two similar pages are one: lists of links, say, differ by their titles."""
+    """Return whether two similar pages are one: lists of links, for instance, differ by title."""
     return page.words >= FEW_WORDS or page.title == other.title
 
 
@@ -423,7 +423,7 @@ class ShownTexts:
     def is_elsewhere(self, facts: PageFacts) -> bool:
         """Remember a page; return whether URLs of three other names at least show its text.
 
-        A query may choose how a page is shown, or name a visitor: such a URL is no other name.
+        A query may choose the view of a page, or name a visitor: such a URL is not another name.
         """
         if words_up_to(facts.blocks.texts, FEW_WORDS) < FEW_WORDS:
             return False
@@ -437,7 +437,7 @@ class ShownTexts:
 
 
 def _number(url: str) -> int:
-    """Hash a URL's own name: a page that stands in several directories is one page."""
+    """Hash a URL's last name: a page in several directories is one page."""
     parts = urlsplit(url)
     names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
@@ -447,7 +447,7 @@ def _by_return(family: SimilarPages | None, page: PageFingerprint, facts: PageFa
     """Say in place of how many contents the very page is shown now, None if of too few."""
     if family is None or family.is_content or family.page.own != page.own:
         return None
-    # A URL counts once, also one that goes back and forth between its content and error pages.
+    # A URL counts once, even if it alternates between its content and error pages.
     is_member = _number(facts.url) in family.urls
     if facts.before is None and not is_member:
         return None
@@ -456,19 +456,19 @@ def _by_return(family: SimilarPages | None, page: PageFingerprint, facts: PageFa
 
 
 def tells_of_change(why: str) -> bool:
-    """Return whether a reason of a doubt is what stood there before, which no later visit sees."""
+    """Return whether a reason of a doubt is the former text, which later visits do not see."""
     return _RETURNED in why or tells_of_few_words(why)
 
 
 def tells_of_few_words(why: str) -> bool:
-    """Return whether a reason of a doubt is that few words stood in place of a long text."""
+    """Return whether a reason of a doubt is that few words replaced a long text."""
     return _PLACED[Proof.REPLACED] in why
 
 
 def _judgement(
     best: BlockPageEvidence, facts: PageFacts, like: str | None, back: str | None
 ) -> NotContent | None:
-    """Return what the proofs say together; a status or markup is none without another."""
+    """Return the verdict of the proofs together; a status or markup needs another proof."""
     if best.kind is NotContentKind.NEEDS_JAVASCRIPT and best.cues:
         return needs_javascript(facts)
     chance, said = probability(best.features), {**best.features, **_BY_HOST}
@@ -488,7 +488,7 @@ def _judgement(
 
 
 def _by_place(best: BlockPageEvidence, facts: PageFacts, chance: float) -> NotContent | None:
-    """Judge a page that nothing proves to be none, but where its words stand makes doubtful."""
+    """Judge a page without a proof; the place of its words makes it doubtful."""
     if chance < DOUBTFUL_FROM:
         return None
     kind = best.kind if best.cues else _unnamed(facts, ())
@@ -499,7 +499,7 @@ def _by_place(best: BlockPageEvidence, facts: PageFacts, chance: float) -> NotCo
 
 
 def needs_javascript(facts: PageFacts) -> NotContent | None:
-    """Judge only whether scripts would build the page; nothing is learnt of it."""
+    """Judge only whether scripts would build the page; the host does not learn from it."""
     kind = NotContentKind.NEEDS_JAVASCRIPT
     for weight, why in unbuilt(facts):
         proofs = {Proof.MARKUP} if weight <= UNNAMED_STAGE else {Proof.WORDS, Proof.MARKUP}
@@ -514,7 +514,7 @@ def _unnamed(facts: PageFacts, proofs: Container[Proof]) -> NotContentKind:
     return NotContentKind.CONSENT_WALL if facts.signs.controls else NotContentKind.ERROR_PAGE
 
 
-#: Proofs that a probe adds nothing to.
+#: Proofs that make a probe superfluous.
 _OF_URLS: Final = frozenset({Proof.PROBE, Proof.ELSEWHERE})
 #: Features that a page has by its host.
 _BY_HOST: Final = {"probe": 0.0, "return": 0.0, "elsewhere": 0.0, "replaced": 0.0}
@@ -537,7 +537,7 @@ _SAID: Final = {
 
 
 def _with_title(page: PageFingerprint, probe: PageFingerprint) -> float:
-    """Return the resemblance to a probe's page; pages of few words must share its title, too."""
+    """Return the resemblance to a probe's page; pages of few words must also share its title."""
     if min(page.words, probe.words) < FEW_WORDS and page.title != probe.title:
         return 0.0
     return set_resemblance(page, probe) if probe.words else 0.0

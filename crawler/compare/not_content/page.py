@@ -19,8 +19,8 @@ from freshet.crawler.reduce.tree import is_calm
 from freshet.crawler.robots import parse_directives
 
 # -- signs -------------------------------------------------------------------
-# Only short pages are worth the second parse. Its input is bounded whatever the body holds: bytes,
-# elements, characters of text and of script.
+# Only short pages are worth the second parse. Its input is bounded for any body: bytes, elements,
+# characters of text and of script.
 
 _MOST_ELEMENTS: Final = 4_000
 _MOST_TEXT: Final = 12_000
@@ -72,11 +72,11 @@ _PART: Final = re.compile(
 )
 #: Elements of a page's own, or of ReDoc.
 _CUSTOM: Final = re.compile(r"<([a-z][a-z0-9]*-[a-z0-9-]+|redoc)[\s>]")
-#: Elements that a program may fill: any that is named, if nothing is in it yet.
+#: Elements that a program may fill: any with an id that is still empty.
 _STAGES: Final = "body :is(div, main, section, pre, span)[id]"
 _FILMS: Final = "iframe, frame, video, audio, object, embed"
 _MEDIA: Final = f"img, svg text, canvas, input, {_FILMS}"
-#: What a page says while scripts build it, or in their place: short, on JavaScript, or names.
+#: Texts of a page while scripts build it, or without scripts: short, on JavaScript, or names.
 _WAITS: Final = re.compile(
     r"^\W*(?:now )?(?:loading|please wait|one moment|initiali[sz]ing|starting|lade|laden|"
     r"wird geladen|chargement|cargando|caricamento|carregando|загрузка|wczytywanie|ładowanie|"
@@ -95,20 +95,20 @@ _PROGRAM: Final = 100
 
 @dataclass(slots=True)
 class PageSigns:
-    """Facts about a page's markup; without arguments those of a page that cannot be read.
+    """Facts about a page's markup; without arguments, about a page that cannot be read.
 
     ``headings``, ``texts``, ``linked`` (only links) and ``controls`` (buttons, labels,
     placeholders) are of the main part, ``frame_words`` is the number of words around it.
     ``names`` are ids, classes and attributes that carry a name, ``addresses`` the targets of
     frames, scripts, pictures and forms; ``hidden`` the values of hidden fields;
     ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds;
-    ``refreshes_to_check`` says that it leads to a check of visitors (:func:`is_check`).
+    ``refreshes_to_check``: it leads to a check of visitors (:func:`is_check`).
     ``codes`` counts elements of preformatted text.
-    ``programs`` are the addresses of scripts that run, of inline ones ``module`` or ``inline``;
-    ``roots`` are elements into which frameworks build a page, and whether they say nothing yet;
+    ``programs`` has the addresses of scripts that run, ``module`` or ``inline`` for inline ones;
+    ``roots`` has elements into which frameworks build a page, and whether they are empty yet;
     ``unscripted`` is the text of all ``noscript`` elements.
-    ``is_all_frame``: ``texts`` are those of the frame, there are no others. ``media`` counts
-    pictures, and twice films and embedded pages. ``is_whole``: no limit has cut the page short.
+    ``is_all_frame``: all ``texts`` are the frame's. ``media`` counts pictures, and twice films and
+    embedded pages. ``is_whole``: no limit has cut the page short.
     """
 
     language: str = ""
@@ -148,7 +148,7 @@ class PageSigns:
 def read_signs(body: bytes, content_type: str | None) -> PageSigns:
     """Read the signs of an HTML page; of a longer body only the first 64 KiB.
 
-    A body that would be hard on the parser has none: block pages are simple.
+    A body that would be costly to parse has no signs: block pages are simple.
     """
     signs, is_short, body = PageSigns(), len(body) <= MOST_BYTES, body[:MOST_BYTES]
     if not is_calm(body):
@@ -168,7 +168,7 @@ def read_signs(body: bytes, content_type: str | None) -> PageSigns:
 
 
 def _read_head(tree: LexborHTMLParser, signs: PageSigns) -> None:
-    """Read the head, and the scripts wherever they stand."""
+    """Read the head, and the scripts at any place."""
     root = tree.root
     if root is not None:
         signs.language = (root.attributes.get("lang") or "").strip()[:16]
@@ -193,7 +193,7 @@ def _read_head(tree: LexborHTMLParser, signs: PageSigns) -> None:
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether a text is none, or one that stands there until scripts have built the page."""
+    """Return whether a text is empty, or only there until scripts have built the page."""
     return not text.strip() or _WAITS.search(text) is not None
 
 
@@ -205,7 +205,7 @@ def _text_in(node: LexborNode) -> str:
 
 
 def _empty_stages(tree: LexborHTMLParser) -> Iterator[str]:
-    """Yield those of the first named elements, but for parts of a frame, that say nothing."""
+    """Yield the empty elements among the first named ones, without parts of a frame."""
     stages = (node for node in tree.css(_STAGES) if not _PART.search(node.id or ""))
     for node in islice(stages, _MOST_ROOTS):
         if says_nothing(_text_in(node)) and not node.css_first(_MEDIA):
@@ -218,7 +218,7 @@ def is_root(name: str) -> bool:
 
 
 def _read_stage(tree: LexborHTMLParser, text: str, signs: PageSigns) -> None:
-    """Read where scripts may build the page, and what it shows without words."""
+    """Read the places where scripts may build the page, and its media."""
     for node in tree.css("body [id]")[:300]:
         if _ROOTS.match(node.id or "") and len(signs.roots) < _MOST_ROOTS:
             signs.roots[f"#{node.id}"] = says_nothing(_text_in(node))
@@ -251,7 +251,7 @@ def _read_meta(attributes: Mapping[str, str | None], signs: PageSigns) -> None:
 def is_check(target: str) -> bool:
     """Return whether the target of a meta refresh is a check of visitors, not another page.
 
-    SiteGround's servers answer suspected robots with such a refresh and nothing else.
+    SiteGround's servers answer suspected robots with such a refresh alone.
     """
     return "captcha" in target.lower()
 
@@ -261,7 +261,7 @@ def _note(noted: list[str], value: str | None, most: int = 100) -> None:
         noted.append(value[:300])
 
 
-#: The zone of a node, whether it is frame, whether a link, and whether it is in a block of its own.
+#: The zone of a node, whether it is frame, whether a link, and whether in a separate block.
 _Place: TypeAlias = tuple[list[str], bool, bool, bool]
 
 
@@ -406,7 +406,7 @@ class _Body:
 
 def _is_framed(node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> bool:
     if tag in _FRAME:
-        # A header or an aside that holds the page's heading is no frame.
+        # A header or an aside with the page's heading is not frame.
         return tag in {"nav", "menu", "footer"} or node.css_first("h1") is None
     if not attributes:
         return False
@@ -420,7 +420,7 @@ def _is_framed(node: LexborNode, tag: str, attributes: Mapping[str, str | None])
     return named and tag not in _INLINE and tag != "body" and node.css_first("h1, main") is None
 
 
-#: Texts that resemble each other less are no versions of one text.
+#: Texts with less resemblance are not versions of one text.
 _ANOTHER: Final = 0.25
 
 
@@ -438,27 +438,27 @@ class NotContentKind(StrEnum):
 
 
 class Proof(StrEnum):
-    """A proof that a page is no content; no two kinds of it follow from the same fact."""
+    """A proof that a page is not content; two kinds never follow from the same fact."""
 
-    #: Its words, or that it has none; a title and an equal heading are one proof.
+    #: Its words, or their absence; a title and an equal heading are one proof.
     WORDS = "words"
     #: The host shows it for a URL that cannot exist.
     PROBE = "probe"
     #: URLs that had different content before show it now.
     RETURN = "return"
-    #: A script in it states an error, or a Retry-After header came with it.
+    #: A script in it states an error, or it has a Retry-After header.
     STATUS = "status"
     #: The markup of a firewall's challenge, of a single sign-on, or of a page yet to be built.
     MARKUP = "markup"
     #: URLs of several names show it. It makes a page doubtful, and never helps to refuse one.
     ELSEWHERE = "elsewhere"
-    #: A few words, of which it had none, stand in place of a long text; likewise.
+    #: A few new words have replaced a long text; likewise.
     REPLACED = "replaced"
 
 
 @dataclass(frozen=True, slots=True)
 class NotContent:
-    """The judgement that a page is not content, or may be none.
+    """The judgement that a page is not content, or may not be.
 
     ``why`` is a sentence for people, ``probability`` (0 to 1) an estimate. A page with one proof
     is doubtful: it is stored and delivered. Two refuse it.
@@ -476,12 +476,12 @@ class NotContent:
 
     @property
     def is_of_names(self) -> bool:
-        """Return whether nothing is known but that URLs of several names show the page."""
+        """Return whether the only evidence is that URLs of several names show the page."""
         return self.proofs == {Proof.ELSEWHERE}
 
 
 class _Cached:
-    """Has room for what a cached property keeps."""
+    """Has room for the value of a cached property."""
 
     __slots__ = ("__dict__",)
 
@@ -491,12 +491,12 @@ class PageFacts(_Cached):
     """A page that was answered with 200.
 
     ``blocks`` and ``sketch`` are of its main text. The signs are read once they are asked for:
-    few pages need them. ``before`` is the digest of the content that
-    this URL had at its last visit, of which this is no edited version, see
-    :func:`is_another_text` (None: it had none, or it is not known); ``retry_after`` says whether a
-    Retry-After header came with the answer. ``frame`` has texts that most pages of the host show;
-    ``elsewhere`` says whether URLs of several other names show the same text, ``replaced`` whether
-    it is short and the one before was long and had none of its blocks. ``is_known``: the page was
+    few pages need them. ``before`` is the digest of the content of
+    this URL at its last visit, if this is not an edited version of it, see
+    :func:`is_another_text` (None: it had no content, or it is unknown); ``retry_after``: the answer
+    has a Retry-After header. ``frame`` has texts that most pages of the host show; ``elsewhere``:
+    URLs of several other names show the same text; ``replaced``: it is short, and the text before
+    was long and had none of its blocks. ``is_known``: the page was
     content with this very text.
     """
 
@@ -550,7 +550,7 @@ class PageFacts(_Cached):
     def tells(self) -> bool:
         """True if anything on the page, or in its place, could be the sign of a block page.
 
-        Words that were content are no sign, but for few that may stand beside another markup now.
+        Words that were content are not a sign, except for few that may have another markup now.
         """
         if self.is_known and not (self.elsewhere or is_little(self.blocks.texts)):
             return False
@@ -560,7 +560,7 @@ class PageFacts(_Cached):
 
 
 def _searched(texts: Iterable[str]) -> str:
-    # All at once: a call for each of some hundred names would cost more than what it finds.
+    # All at once: a call for each of some hundred names would cost more than it gains.
     # In lower case: to ignore case costs three times as much.
     return "\n".join(dict.fromkeys(texts)).lower()
 
