@@ -392,7 +392,7 @@ class _Possible(NamedTuple):
     cues: Sequence[tuple[str, _Cue]]
 
     def may_add_up(self, least: int) -> bool:
-        """Return whether :func:`_strongest` may reach the weight, by three cues or two weak ones."""
+        """Return whether :func:`_strongest` may reach it, by three cues or two weak ones."""
         greatest = max((cue.weight for _, cue in self.cues), default=0)
         return greatest * (3 if greatest > 1 else 2) >= least
 
