@@ -1,7 +1,7 @@
-"""The lists that people see: their order by what was opened before, and the record of that.
+"""Lists of pages shown to people: ranking by past openings, and the record of openings.
 
-A page of a list is worth its relevance times the index of its appeal (:mod:`.appeal`).
-Where nothing was ever opened, a list stays as it is, except for the pages that are promoted.
+The score of a page is its relevance times the index of its appeal (:mod:`.appeal`).
+Before the first opening, a list keeps its order except for promoted pages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from freshet.crawler.run.importance import section
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Floats, Ints
 
-#: The first place is not promoted to: what most people seek stays there.
+#: Promotion begins at the second place: the first keeps the page that most people seek.
 _PROMOTED_FROM: Final = 2
 #: Of "auto": so much more than just empties the pool, and at most.
 _ABOVE_CRITICAL: Final = 1.1
@@ -50,7 +50,7 @@ class _Sections:
             self._sections.setdefault(section(url), len(self._sections))
 
     def of(self, urls: Sequence[str]) -> tuple[Ints, Ints]:
-        """Return (n,) each: the codes of the pages' sections and sites; −1: none was shown."""
+        """Return (n,) each: the codes of the pages' sections and sites; −1 if never shown."""
         sections = [self._sections.get(section(url), -1) for url in urls]
         sites = [self._sites.get(site_key(url), -1) for url in urls]
         return np.array(sections, np.int64), np.array(sites, np.int64)
@@ -62,7 +62,7 @@ class OpenedLists:
 
     Attributes:
         attention: the probability that a place is seen.
-        appeal: of the pages that were shown; None if nothing was ever opened.
+        appeal: of the pages that were shown; None before the first opening.
         links: whether lists that are sent link to where openings are noted.
         degree: r, the probability that a place is given by chance.
         rows: of these pages, by id.
@@ -92,7 +92,7 @@ class OpenedLists:
 
     @classmethod
     async def learnt(cls, db: Reader, before: float = inf) -> OpenedLists:
-        """Read what was shown and opened before a time; nothing is promoted."""
+        """Read the showings and openings before a time, without promotion."""
         attention = await attention_of(db, before)
         known = await tables.openings(db, partial(views_at, attention), before)
         # Of many pages it takes a while.
@@ -115,11 +115,11 @@ class OpenedLists:
 
     @property
     def arranges(self) -> bool:
-        """Return whether a list may be shown in another order than that of relevance."""
+        """Return whether a list may be shown in another order than by relevance."""
         return self.appeal is not None or self.degree > 0
 
     def appeals(self, page_ids: Sequence[int], urls: Sequence[str]) -> tuple[Floats, Floats]:
-        """Return (n,) each: expected appeal and its index; 1 where nothing was ever opened."""
+        """Return (n,) each: expected appeal and its index; all 1 before the first opening."""
         if self.appeal is None:
             return np.ones(len(urls)), np.ones(len(urls))
         row = np.array([self.rows.get(page_id, -1) for page_id in page_ids], np.intp)
@@ -138,7 +138,7 @@ class OpenedLists:
         return partial(tables.record, made_for=made_for, at=at, shown=listed, views_at=view)
 
     def _ranked(self, found: Sequence[RankedPage]) -> list[RankedPage]:
-        """Return pages by appeal within their tiers; in their order where none was learnt."""
+        """Return pages by score within their tiers; keep their order if no appeal was learnt."""
         if self.appeal is None:
             return list(found)
         _, index = self.appeals([it.page_id for it in found], [it.url for it in found])
@@ -148,8 +148,8 @@ class OpenedLists:
     def arranged(self, found: Sequence[RankedPage], count: int, seed: int) -> list[RankedPage]:
         """Return the first ``count`` pages of a list, in the order in which they are shown.
 
-        Pages of the first tier that nobody has seen yet are promoted; the same ``seed`` gives
-        the same ones, so that a longer list begins as a shorter one.
+        Unseen pages of the first tier are promoted. The same ``seed`` promotes the same pages:
+        a longer list begins with the shorter one.
         """
         ranked = self._ranked(found)
         if not self.degree:

@@ -64,7 +64,7 @@ def drop(db: Connection) -> None:
 
 
 def forget(db: Connection, page_ids: Iterable[int]) -> None:
-    """Delete what was measured of pages, where anything ever was."""
+    """Delete the measurements of these pages."""
     ids = as_json(list(page_ids))
     for name in ("quality_change", "search_use", "search_before"):
         sql = f"DELETE FROM {name} WHERE page_id IN (SELECT value FROM json_each(?))"
@@ -118,7 +118,7 @@ async def are_there(db: Reader) -> bool:
 
 
 async def noted_quality(db: Reader) -> tuple[float, float] | None:
-    """Return when search quality was noted last, and the quality; None: it never was."""
+    """Return the time and value of the last recorded search quality, or None."""
     return next(iter(await _rows(db, "SELECT at, quality FROM search_quality")), None)
 
 
@@ -144,7 +144,7 @@ async def before(db: Reader) -> list[tuple[int, str, str | None, float, float]]:
 
 
 def note_choice(db: Connection, choice: HostChoice) -> None:
-    """Replace what was judged of a host."""
+    """Replace the judgement of a host."""
     marks = ", ".join("?" * len(fields(HostChoice)))
     db.execute(f"INSERT OR REPLACE INTO search_choice VALUES ({marks})", values_of(choice))
 
@@ -185,16 +185,16 @@ async def _rows(db: Reader, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in await db.execute_fetchall(sql)]
 
 
-# -- what visits measured ----------------------------------------------------
+# -- measurements of visits --------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPages(Columns):
-    """The n indexed pages, by id, with what is believed of them.
+    """The n indexed pages, by id, with their estimates.
 
     Attributes:
         page_id, host_id: (n,), as stored.
-        usefulness: (n,), what each contributes to a search.
+        usefulness: (n,), contribution of each page to a search.
         rate: (n,), changes a day; nan: not estimated yet.
         hazard: (n,), changes expected since the last visit, at the time of the estimate ``at``.
         at: (n,), Unix seconds.
@@ -281,7 +281,7 @@ async def past(db: Reader, host_id: int, since: float) -> HostPast:
 
 
 async def choices(db: Reader) -> dict[int, HostChoice]:
-    """Return what was judged of hosts, by host."""
+    """Return the judgements of hosts, by host ID."""
     rows = await db.execute_fetchall(f"SELECT {columns_of(HostChoice)} FROM search_choice")
     return {each.host_id: each for each in map(row_to(HostChoice), rows)}
 

@@ -21,7 +21,7 @@ class ReadersPart:
         return None
 
     def troubles(self, _state: Any) -> Iterable[tuple[str, str]]:
-        """Return nothing that an operator has to know."""
+        """Return no problems."""
         return ()
 
 
@@ -49,7 +49,7 @@ class AttentionPart(ReadersPart):
     """The law by which the attention to places falls: its exponent, and the 95 % interval."""
 
     async def read(self, db: Reader) -> tuple[float, float, float] | None:
-        """Return what promoted pages have taught, None without them."""
+        """Return the attention law learnt from promoted pages, or None without any."""
         lists = await tables.counts(db)
         if lists is None or not lists.promoted:
             return None
@@ -59,7 +59,7 @@ class AttentionPart(ReadersPart):
         return found.exponent, *found.interval
 
     def merged(self, _found: Iterable[object]) -> None:
-        """Return nothing: exponents cannot be merged without what they were learnt from."""
+        """Return None: exponents cannot be merged without their data."""
 
     def lines(self, state: tuple[float, float, float] | None) -> Mapping[str, str | None]:
         """Return the law."""
@@ -80,7 +80,7 @@ class QualityPart(ReadersPart):
         return await quality_meter.quality(db)
 
     def merged(self, _found: Iterable[object]) -> None:
-        """Return nothing: shares cannot be merged without what they were learnt from."""
+        """Return None: shares cannot be merged without their data."""
 
     def lines(self, state: float | None) -> Mapping[str, str | None]:
         """Return the share."""

@@ -116,10 +116,10 @@ def _fold(db: Connection, views_at: ViewsAt) -> None:
 
 
 def page_ids(db: Connection, urls: Iterable[str]) -> dict[str, int]:
-    """Return the pages at those of these canonical URLs that the store knows, also if moved."""
+    """Return the page IDs of the known canonical URLs; of a moved page, its new page's ID."""
     rows = db.execute(
         "SELECT p.url, ifnull(p.alias_of, p.id) FROM json_each(?) JOIN page AS p ON p.url = value "
-        # Of a page that belongs to another shard, that one knows.
+        # Pages of other shards are left to their shards.
         "WHERE p.held_back IS NOT 'shard'",
         (as_json(list(urls)),),
     )
@@ -150,7 +150,7 @@ async def last_list(db: Reader, made_for: MadeFor) -> tuple[float, dict[int, int
 
 
 async def counts(db: Reader) -> ListCounts | None:
-    """Return how many lists there are; None if none was ever recorded."""
+    """Return the counts of lists, or None before the first record."""
     sql = (
         "SELECT max(list_id), count(*), count(opened_at), ifnull(sum(promoted), 0) + "
         "(SELECT ifnull(sum(shown), 0) FROM past_promotions) FROM showing"
@@ -188,7 +188,7 @@ async def promoted_places(db: Reader, before: float = inf) -> PromotedPlaces:
 
 
 async def openings(db: Reader, views_at: ViewsAt, before: float = inf) -> Openings:
-    """Return all pages that were shown, with what became of them by that time."""
+    """Return all pages shown before a time, with their views and openings."""
     ((farthest,),) = await db.execute_fetchall("SELECT ifnull(max(place), 0) FROM showing")
     attention = f"(VALUES {', '.join(f'({i}, {views_at(i)!r})' for i in range(1, farthest + 1))})"
     if not farthest:
