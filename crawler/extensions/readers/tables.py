@@ -188,7 +188,7 @@ async def promoted_places(db: Reader, before: float = inf) -> PromotedPlaces:
 
 
 async def openings(db: Reader, views_at: ViewsAt, before: float = inf) -> Openings:
-    """Return all pages shown before a time, with their views and openings."""
+    """Return pages with views and openings: past ones, and those of lists shown ``before``."""
     ((farthest,),) = await db.execute_fetchall("SELECT ifnull(max(place), 0) FROM showing")
     attention = f"(VALUES {', '.join(f'({i}, {views_at(i)!r})' for i in range(1, farthest + 1))})"
     if not farthest:
