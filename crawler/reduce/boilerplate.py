@@ -1,9 +1,9 @@
 """The frame of a page: names of its elements, and short blocks that are not its main text.
 
 The choice of content (:mod:`crawler.reduce.content`) and the compared text
-(:mod:`crawler.reduce.main_text`) ask these functions. The frame is what a site repeats around its
-pages (navigation, banners, sharing, consent) and what changes without an edit (build stamps,
-counters, server names). All rules are general: none names a site or a generator.
+(:mod:`crawler.reduce.main_text`) ask these functions. The frame is the part that a site repeats
+around its pages (navigation, banners, sharing, consent), and the part that changes without an edit
+(build stamps, counters, server names). All rules are general, without names of sites or generators.
 """
 
 import re
@@ -27,7 +27,7 @@ _FRAME_ROLES: Final = frozenset(
 
 _DATA: Final = tomllib.loads((files(__package__) / "boilerplate.toml").read_text("utf-8"))
 FRAME_WORDS, LAYOUT_WORDS, SURE_WORDS, STATES = map(_words, _DATA["names"].values())
-#: Hosts of which frames are no content, or the beginnings of paths there.
+#: Hosts with frames that are not content, or the beginnings of paths there.
 FRAME_HOSTS: Final = tuple(_DATA["hosts"]["frame"].split())
 _KNOWN_WORDS: Final = FRAME_WORDS | LAYOUT_WORDS
 
@@ -56,7 +56,7 @@ def is_frame_name(element_id: str | None, classes: str | None) -> bool:
 
     A token counts when all its words are frame or layout words and at least one of them is
     a frame word: ``site-footer`` and ``navLink`` do, ``footnote``, ``share-price``,
-    ``has-sidebar`` and ``thread-header-title`` do not. Some words say enough alone.
+    ``has-sidebar`` and ``thread-header-title`` do not. Some words suffice alone.
     """
     if element_id and _is_frame_token(element_id):
         return True
@@ -96,13 +96,13 @@ def is_frame_role(attributes: Mapping[str, str | None]) -> bool:
 _CONTROL_WORDS: Final = 8
 _STAMP_WORDS: Final = 14
 _MOST_CHARACTERS: Final = 200
-#: One of these is in every stamp that tells a distance from now.
+#: Every stamp with a distance from now has one of these.
 _DISTANCES: Final = (
     *(" ago", "just now", "yesterday", "today", "last ", "past ", "this "),
     *("vor ", " y a ", "hace ", "há ", " fa", " geleden", " sedan"),
 )
 
-#: Beginnings of words that tell a phrase, "_" for a space, and the first three characters of each.
+#: Beginnings of words of a phrase, "_" for a space, and the first three characters of each.
 _TELLING: Final = {
     name: frozenset(word.replace("_", " ") for word in _words(text))
     for name, text in _DATA["starts"].items()
@@ -124,7 +124,7 @@ _RELATIVE: Final = [
 ]
 #: A number in digits of any script; Chinese ones are letters.
 _NUMBER: Final = re.compile(r"[\d\u3007一二三四五六七八九十百]+(?:[.,\u066b\u066c]\d+)*")
-#: What stands around a stamp, or is left out in one.
+#: Characters around a stamp, or left out in one.
 _AROUND: Final = " .,:;·•|()[]"
 
 
@@ -139,19 +139,19 @@ def relative_key(small: str) -> str:
 
 
 def relative_keys(small: Sequence[str]) -> list[str]:
-    """Return :func:`relative_key` of each of these texts, in which there is no NUL."""
+    """Return :func:`relative_key` of each of these texts, which have no NUL."""
     keys = _NUMBER.sub("0", "".join("\0".join(small).split()).replace("’", "'")).split("\0")
     return [*map(str.strip, keys, repeat(_AROUND))]
 
 
 #: No longer block is one, with digits and spaces to spare.
 _MOST_RELATIVE: Final = max(map(len, _RELATIVE)) + 8
-#: Without letters but those of ASCII: punctuation from U+2000 on is plain to the core, too.
+#: Without letters beyond ASCII: punctuation from U+2000 on is plain to the core as well.
 _PLAIN: Final = re.compile(rb"(?:[ -~]|\xe2..)+")
 _DIGITS: Final = [b"%d" % digit for digit in range(10)]
 
 
-#: Bits of the compiled core, which looks for stamps as it cuts a page: most blocks can be none.
+#: Bits of the compiled core, which looks for stamps as it cuts a page: most blocks cannot be one.
 _BEGINS: Final = 1
 _WITHIN: Final = 2
 _COUNTED: Final = 4
@@ -172,7 +172,7 @@ def _relative_groups() -> Iterator[tuple[int, bytes]]:
 
 
 def _groups() -> bytes:
-    """Return what each group of three tells; its index is the last five bits of each character."""
+    """Return the bits of each group of three; its index is the last five bits of each character."""
     groups = bytearray(1 << 15)
     named = zip((_BEGINS, _BEGINS, _WITHIN, _COUNTED), _STARTS.values(), strict=True)
     told = [(bit, start.encode("ascii")) for bit, starts in named for start in starts]
@@ -182,7 +182,7 @@ def _groups() -> bytes:
 
 
 class _Stamps(NamedTuple):
-    """Stamps, as the core is told of them: groups, the most characters, and too many words.
+    """Stamps in the form for the core: groups, the most characters, and too many words.
 
     ``starts`` begin stamps, a line each; ``relative`` bounds the characters of relative times.
     """
@@ -205,11 +205,11 @@ def _small(block: str) -> str:
 
 
 def is_stamp(block: str) -> bool:
-    """Return whether a short block says when, where or how often the page was made or shown.
+    """Return whether a short block states when, where or how often the page was made or shown.
 
-    Such a stamp changes although nobody edited the page. A price, the date of an event and
-    a date of publication are content, but for one that is told as a distance from now: the block
-    must begin with the words of a stamp and carry a moment, a duration, a count or an identifier.
+    Such a stamp changes without an edit of the page. A price, the date of an event and a date of
+    publication are content, except for a date as a distance from now: the block must begin with the
+    words of a stamp and have a moment, a duration, a count or an identifier.
     """
     return are_stamps([block])[0]
 
@@ -232,7 +232,7 @@ def are_stamps(blocks: Sequence[str]) -> list[bool]:
 
 
 def _begin_stamps(small: Sequence[str]) -> list[bool]:
-    """Return whether each of these texts begins as a stamp, or tells a distance from now."""
+    """Return whether each of these texts begins like a stamp, or has a distance from now."""
     whole, starts = "\n".join(small), _STARTS["stamps"]
     far = [distance for distance in _DISTANCES if distance in whole]
     found = [text[:3] in starts or text[:1] == "©" for text in small]
@@ -262,14 +262,14 @@ def _spread(verdicts: Iterable[bool], asked: Sequence[bool]) -> list[bool]:
 
 
 Said = TypeVar("Said")
-#: Bytes of texts and their verdicts that are kept: those of a template repeat on all of its pages.
+#: Bytes of cached texts and their verdicts: a template's texts repeat on all of its pages.
 _KEPT_BYTES: Final = 4 << 20
 #: What a text takes beside its characters, as a key of a dictionary.
 _KEY_BYTES: Final = 150
 
 
 class Verdicts(Generic[Said]):
-    """Verdicts of a function on texts; it is asked at once about those of a page that are new.
+    """Verdicts of a function on texts; it is called once for all new texts of a page.
 
     A verdict takes ``each`` bytes beside its text.
     """
@@ -280,7 +280,7 @@ class Verdicts(Generic[Said]):
         self._known: dict[str, Said] = {}
 
     def of(self, texts: Sequence[str]) -> list[Said]:
-        """Return what the function says of each of these texts."""
+        """Return the verdict of the function on each of these texts."""
         # Other threads may begin another dictionary.
         known = self._known
         if new := [text for text in dict.fromkeys(texts) if text not in known]:

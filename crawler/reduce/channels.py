@@ -1,9 +1,9 @@
 """Kinds of change: in what two versions of a page differ, as its documents show it.
 
-Each channel of a version (its words, links, images, states, and what is delivered as a whole) is a
-few digests. They are stored with the version, and two of them say what kinds of change lie between:
-any difference of two documents that is not noise is in at least one kind. What says only when the
-page was shown, characters that are default-ignorable, and session ids in URLs are noise.
+Each channel of a version (its words, links, images, states, and the delivered document as a whole)
+is a few digests. They are stored with the version. The digests of two versions give the kinds of
+change between them: any difference of two documents that is not noise is in at least one kind.
+Times at which the page was shown, default-ignorable characters, and session ids in URLs are noise.
 """
 
 import re
@@ -38,7 +38,7 @@ _VERSION: Final = 1
 class Channels:
     """Digests of the channels of one version, 64 bits each.
 
-    ``made`` names the way in which they were made: those of different ways are not compared.
+    ``made`` names the method that made them: digests of different methods are not compared.
     ``texts`` is of the texts of paragraphs, items and cells in any order, ``words`` of all words in
     their order; so are ``targets`` and ``links``, ``pictures`` and ``images``, and, of controls and
     numbers of items, ``settings`` and ``states``. ``shape`` is of all that is delivered without
@@ -71,14 +71,14 @@ class Channels:
 _ALL: Final = Struct("<12Q")
 _NAMES: Final = tuple(each.name for each in fields(Channels))
 _DIGESTS: Final = attrgetter(*_NAMES)
-#: Channels that differ along with another one, and say nothing of their own then: where texts
-#: change places, so do the links, images and controls in them.
+#: Channels that differ along with another one, and then add no information: if texts change places,
+#: so do the links, images and controls in them.
 _CARRIED: Final = (
     ("words", frozenset({"links", "images", "states"})),
     ("pictures", frozenset({"images"})),
     ("html", frozenset({"markdown"})),
 )
-#: Channels, and the kinds of change of which they tell; texts and words tell of theirs together.
+#: Channels, and their kinds of change; texts and words give theirs together.
 _KINDS: Final[Sequence[tuple[str, Channel]]] = (
     ("targets", "links"),
     ("links", "links"),
@@ -87,7 +87,7 @@ _KINDS: Final[Sequence[tuple[str, Channel]]] = (
     ("settings", "state"),
     ("states", "state"),
 )
-#: What tells of a change that is of no other kind.
+#: Channels that show a change of no other kind.
 _OF_LAYOUT: Final = frozenset({"shape", "markdown"})
 
 
@@ -115,7 +115,7 @@ def channels(
 ) -> Channels:
     """Return the channels of a page; arguments and errors are those of :func:`.document`.
 
-    ``other`` are the bytes of those of another version: a document that is the same is not read.
+    ``other`` has the bytes of another version's channels: an equal document is not read.
     """
     content = content_of(body, url, content_type, hints=hints, deepest=deepest)
     return channels_of(content, made_by(hints), Channels.from_bytes(other))
@@ -129,7 +129,7 @@ def made_by(hints: SelectorHints) -> int:
 def channels_of(content: MadeDocument, made: int, other: Channels | None = None) -> Channels:
     """Return the channels of a document, with the tree and the pieces that it was made of.
 
-    ``other`` are those of another version.
+    ``other`` are another version's.
     """
     document, tree, pieces = content
     moments = {} if tree is None else _moments(tree)
@@ -146,7 +146,7 @@ def channels_of(content: MadeDocument, made: int, other: Channels | None = None)
     return Channels(
         made=made,
         texts=_digest(sorted(read.texts)),
-        # A word is what stands between spaces.
+        # A word is the text between spaces.
         words=_digest(["\0".join(read.texts).replace(" ", "\0")]),
         targets=_digest(sorted(read.targets)),
         links=_digest(read.targets),
@@ -161,13 +161,13 @@ def channels_of(content: MadeDocument, made: int, other: Channels | None = None)
 
 
 def _said(document: Document) -> list[str]:
-    """Return what a document says of its page."""
+    """Return the metadata of a document's page."""
     about = (document.title, document.description, document.language, document.author)
     return [each or "" for each in (*about, document.published_at, document.canonical_url)]
 
 
 def _digest(parts: Iterable[str]) -> int:
-    """Return 64 bits of texts, none of which has a NUL."""
+    """Return a 64-bit digest of texts without NUL."""
     octets = "\0".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(octets, digest_size=8).digest())
 
@@ -175,24 +175,24 @@ def _digest(parts: Iterable[str]) -> int:
 # -- from the bytes --------------------------------------------------------------
 
 _TAG: Final = re.compile(rb"</?([a-zA-Z][\w-]*)([^<>]*)>")
-#: Elements that, without attributes, only hold words: those in it tell whether one is there.
+#: Elements that, without attributes, only contain words: the words show whether one is there.
 _OF_WORDS: Final = frozenset(
     b"p br li ul div span section article table tbody thead tfoot tr td th caption dl dt dd "
     b"b strong i em u s small mark big font sup sub abbr cite q dfn code kbd samp tt var pre "
     b"blockquote h1 h2 h3 h4 h5 h6 hr center wbr".split()
 )
-#: Elements of which the text between their tags is a state.
+#: Elements with a state as the text between their tags.
 _OF_STATES: Final = frozenset({b"option", b"textarea", b"title"})
 #: Where more differs, both documents are made.
 _MOST_DIFFERING: Final = 65_536
 
 
 def have_same_tags(old: tuple[bytes, str | None], new: tuple[bytes, str | None]) -> bool:
-    """Return whether two versions, with their types, differ in nothing but words.
+    """Return whether two versions, with their types, differ in words alone.
 
-    All links, images and controls between the first and the last difference are the same then, in
-    the same order. A paragraph may have come or gone. To look takes a hundredth of the time in
-    which the documents are made; where they have to be, False is returned.
+    All links, images and controls between the first and the last difference are then the same, in
+    the same order. A paragraph may have been added or removed. The check takes a hundredth of the
+    time of making the documents; False means that they have to be made.
     """
     (before, kind), (after, label) = old, new
     if kind != label or format_of(kind).is_binary:
@@ -211,7 +211,7 @@ def have_same_tags(old: tuple[bytes, str | None], new: tuple[bytes, str | None])
 
 
 def _telling(markup: bytes) -> list[tuple[bytes, bytes]]:
-    """Return the names and attributes of the tags that tell of more than words."""
+    """Return the names and attributes of the tags that have more than words."""
     tags = _TAG.findall(markup)
     return [tag for tag in tags if tag[1] or tag[0].lower() not in _OF_WORDS]
 
@@ -227,7 +227,7 @@ def _equal(before: bytes, after: bytes, step: int) -> int:
 
 # -- words, links and images, from the document's HTML ---------------------------
 
-#: What ends a text; anything else stands in one.
+#: Tags that end a text; all others are inside of texts.
 _ENDING: Final = (
     *HEADINGS, *"p ul ol dl li dt dd table tr td th caption pre blockquote figcaption hr".split()
 )  # fmt: skip
@@ -253,7 +253,7 @@ class _Run(NamedTuple):
 class _Reading:
     """The texts of a document, the targets of its links, its images, and its shape.
 
-    ``moments`` are texts that only say when the page was shown, and what they stand for.
+    ``moments`` has texts that only give the time at which the page was shown, with their values.
     """
 
     def __init__(self, html: str, moments: Mapping[str, str]) -> None:
@@ -267,7 +267,7 @@ class _Reading:
 
 
 def _runs(contents: Sequence[str], moments: Mapping[str, str] = MappingProxyType({})) -> list[_Run]:
-    """Read what stands between tags that end texts."""
+    """Read the markup between tags that end texts."""
     said = _Words(moments)
     runs = [said.run(each) if each else _EMPTY for each in contents]
     stamps = are_stamps([run.text for run in runs])
@@ -278,7 +278,7 @@ def _runs(contents: Sequence[str], moments: Mapping[str, str] = MappingProxyType
 
 
 _EMPTY: Final = _Run("", (), (), ())
-#: Both versions of a page have nearly all of them.
+#: Cached, because both versions of a page have nearly all of them.
 _RUNS: Final = Verdicts(_runs, each=600)
 
 
@@ -287,7 +287,7 @@ def _without_boxes(text: str) -> str:
 
 
 class _Words:
-    """Reader of what stands in a text; ``moments`` are those of :class:`_Reading`."""
+    """Reader of the markup in a text; ``moments`` as in :class:`_Reading`."""
 
     def __init__(self, moments: Mapping[str, str]) -> None:
         self._moments = moments
@@ -295,7 +295,7 @@ class _Words:
         self._shown = re.compile("|".join(shown)) if moments else None
 
     def run(self, html: str) -> _Run:
-        """Read a text with what stands in it."""
+        """Read a text with its inline markup."""
         if "<" not in html:
             shown = self._words(unescape(html))
             return _Run(_without_boxes(shown), (), (), (shown,))
@@ -318,7 +318,7 @@ class _Words:
         return text if text.isascii() else normalize("NFC", compared(text))
 
     def _values(self, name: str, values: str, targets: list[str], pictures: list[str]) -> str:
-        """Return the attributes of an element as its shape has them; add what it refers to."""
+        """Return the attributes of an element for its shape; add its references."""
         if not values:
             return ""
         said = {key: unescape(value) for key, value in _VALUES.findall(values)}
@@ -333,7 +333,7 @@ class _Words:
 
 @lru_cache(maxsize=4096)
 def target_of(url: str) -> str:
-    """Return what a link or an image refers to: a canonical URL, and the place in the page.
+    """Return the target of a link or an image: a canonical URL, and the place in the page.
 
     Left out are parameters that are others for each visitor or at each visit: sessions, signatures,
     and what keeps a cache from answering.
@@ -373,7 +373,7 @@ _MOMENT: Final = re.compile(r"\s*\d{4}-\d\d.*", re.DOTALL)
 
 
 def _moments(tree: Tree) -> dict[str, str]:
-    """Return the texts of ``time`` elements, and the moments for which they stand."""
+    """Return the texts of ``time`` elements with their moments."""
     found = dict[str, str]()
     for node in tree.named("time"):
         value = tree.attribute_of(node, "datetime") or ""
@@ -388,12 +388,12 @@ def _moments(tree: Tree) -> dict[str, str]:
 _STATEFUL: Final = frozenset("input option progress meter ol li".split())
 #: What a reader chooses among.
 _CHOICES: Final = ("input", "option")
-#: Attributes that tell a state; those of ARIA may stand on any element.
+#: Attributes with a state; any element may have those of ARIA.
 _STATES: Final = (
     *("checked", "selected", "disabled", "value", "start", "reversed"),
     *("aria-checked", "aria-selected", "aria-pressed", "aria-valuenow", "aria-disabled"),
 )
-#: Inputs whose value is no state: tokens, secrets, and the words on buttons.
+#: Inputs with a value that is not a state: tokens, secrets, and the words on buttons.
 _MUTE: Final = frozenset("hidden password submit button reset image file".split())
 _FRAME: Final = PLACES["frame"] | PLACES["nav"] | PLACES["footer"]
 
@@ -401,7 +401,7 @@ _FRAME: Final = PLACES["frame"] | PLACES["nav"] | PLACES["footer"]
 def _states(tree: Tree, pieces: Sequence[Piece]) -> list[tuple[int, str]]:
     """Return the states of controls and the numbers of items, from the first piece to the last.
 
-    Before each stands the number of choices up to it, chosen or not.
+    Each follows the number of choices up to it, chosen or not.
     """
     if not pieces:
         return []
@@ -426,7 +426,7 @@ def _span(tree: Tree, first: Piece, last: Piece) -> tuple[int, int]:
 
 
 def _state(tree: Tree, node: int) -> str:
-    """Return the attributes of an element that tell its state, with the text of an option."""
+    """Return the attributes with the state of an element, and the text of an option."""
     tag, said = tree.tag(node), tree.attributes(node)
     told: dict[str, str] = {name: said[name] for name in _STATES if name in said}
     if tag not in _STATEFUL:

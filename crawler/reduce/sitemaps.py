@@ -1,8 +1,8 @@
 """Sitemaps as sites publish them (sitemaps.org protocol, version 0.9).
 
 XML of both kinds, feeds and lists of URLs as text are read, plain or gzipped, in slices: memory
-holds the entries and a slice, whatever the size. Damage costs the entry in which it is: no XML
-parser reads on behind it, so this one looks for tags only. Document types are passed over:
+holds the entries and one slice, for any size. Damage costs its entry: XML parsers stop at damage,
+so this reader looks for tags only. Document types are skipped:
 entities that refer to entities grow without bound.
 """
 
@@ -84,12 +84,12 @@ _MAX_TOKEN_CHARS = 1024 * 1024
 _MAX_LASTMOD_CHARS = 64
 _SNIFFED_BYTES = 4096
 _ABSOLUTE_URL = re.compile(r"https?://\S", re.IGNORECASE)
-#: No URL has them as they are: what stands there was damaged, or read in the wrong encoding.
+#: URLs never contain them: such a text was damaged, or read in the wrong encoding.
 _BAD_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffd]")
 _PROLOGUE = r"(?>(?:\ufeff|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\]\s*)?>)*)"
 # Each alternative is atomic: tried once, so that no input makes the match go back.
 _ROOT = re.compile(rf"{_PROLOGUE}<(?:[\w.-]+:)?([\w.-]+)", re.DOTALL)
-#: How most pages begin: what is read so needs no decoder, as every encoding has these characters.
+#: The beginning of most pages. It needs no decoder, because every encoding has these characters.
 _PAGE_ROOT = re.compile(
     rb"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?(?:<!DOCTYPE html[^<>\[]*+>\s*+)?<html[\s>]", re.IGNORECASE
 )
@@ -126,7 +126,7 @@ _KIND_BY_ENTRY: Final[dict[str, SitemapKind]] = {"url": "urlset", "sitemap": "in
 _KIND_BY_ROOT: Final[dict[str, SitemapKind]] = {
     "urlset": "urlset", "sitemapindex": "index", "rss": "feed", "feed": "feed", "rdf": "feed"
 }  # fmt: skip
-#: Roots of pages, in which nothing is looked for.
+#: Roots of pages, which are not searched.
 _OF_PAGES: Final = frozenset({"html", "head", "body"})
 _ROOTS: Final = _OF_PAGES | _KIND_BY_ROOT.keys()
 
@@ -162,7 +162,7 @@ class Sitemap:
 def parse_sitemap(
     chunks: Iterable[bytes] | bytes, limits: SitemapLimits = _PROTOCOL_LIMITS, url: str = ""
 ) -> Sitemap:
-    """Parse a sitemap as it came from the server; nothing in it is an error.
+    """Parse a sitemap as received; its contents never raise an error.
 
     Relative links of a feed are resolved against ``url``.
     """
@@ -174,10 +174,10 @@ def sitemap_slices(
     chunks: Iterable[bytes] | bytes, limits: SitemapLimits = _PROTOCOL_LIMITS, url: str = "",
     *, most_chars: float = inf,
 ) -> Iterator[Sitemap]:  # fmt: skip
-    """Parse a sitemap as :func:`parse_sitemap`; yield it in slices of so many characters of URLs.
+    """Parse a sitemap as :func:`parse_sitemap`; yield it in slices of ``most_chars`` of URLs.
 
-    A slice goes on to the end of 64 KiB. The last one says what is wrong with the whole, and may
-    have no entries if it is not the first.
+    A slice extends to the end of 64 KiB. The last one has the problem of the whole, and may have no
+    entries if it is not the first.
     """
     entries, truncated = _Entries(limits, url), False
     try:
@@ -196,7 +196,7 @@ def looks_like(
 ) -> Literal["feed", "sitemap"] | None:
     """Return whether a body (gzipped or not) begins like an XML sitemap, or an RSS or Atom feed.
 
-    Where a feed is due, other text may stand before it, such as the notice of a program.
+    If a feed is expected, other text may precede it, such as the notice of a program.
     """
     head = None if _PAGE_ROOT.match(body_prefix) else _head(body_prefix)
     found = _ROOT.match(head) if head else None
@@ -210,9 +210,9 @@ def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[s
     """Return whether a sitemap may speak for the site of an entry.
 
     It may for its own site (:func:`freshet.crawler.urls.site_key`: scheme and ``www.`` aside) and
-    for those whose robots.txt names it (sitemaps.org, "Sitemaps & Cross Submits");
-    ``naming_origins`` are their origins. The protocol's rule that a sitemap covers only
-    the paths below its own is not enforced: sites ignore it.
+    for sites with a robots.txt that names it (sitemaps.org, "Sitemaps & Cross Submits");
+    ``naming_origins`` has their origins. The protocol's rule that a sitemap covers only the paths
+    below it is not enforced: sites ignore it.
     """
     try:
         site = site_key(entry_url)
@@ -250,17 +250,17 @@ class _Entries:
         self.count += 1
 
     def take(self) -> tuple[tuple[str, str | None], ...]:
-        """Return what was found since the last time."""
+        """Return the entries since the last call."""
         taken, self.found, self.chars = tuple(self.found), [], 0
         return taken
 
 
 class _Xml:
-    """Reader of a urlset, a sitemapindex or a feed, whatever its namespaces, and behind damage.
+    """Reader of a urlset, a sitemapindex or a feed with any namespaces, also after damage.
 
-    Tags are read as they come, so that damage costs the entry in which it is. The URL of an entry
-    is the ``loc`` (in a feed, the ``link``) directly below it: those of images stand deeper. What a
-    document type declares is not read, so that no entity grows.
+    Tags are read one by one, so that damage costs its entry only. The URL of an entry is the
+    ``loc`` (in a feed, the ``link``) directly below it: URLs of images are deeper. Declarations of
+    a document type are not read, so that no entity grows.
     """
 
     def __init__(self, entries: _Entries) -> None:
@@ -272,11 +272,11 @@ class _Xml:
         #: The fields of the entry that is open, its element, and how many are open around it.
         self._fields: dict[str, str] | None = None
         self._entry, self._around = "", 0
-        #: The field whose text is read, and how many elements are open around it.
+        #: The field that is read, and the number of open elements around it.
         self._wanted: str | None = None
         self._outside = 0
         self._text = ""
-        #: What is read already, and the beginning of a tag that goes on in the next piece.
+        #: The lines read so far, and the beginning of a tag that continues in the next piece.
         self._lines = 1
         self._chars = 0
         self._rest = ""
@@ -296,9 +296,9 @@ class _Xml:
             raise self._rootless()
 
     def _read_whole(self, text: str) -> tuple[int, int]:
-        """Read all markup that ends in a text, and what stands before it.
+        """Read all markup that ends in a text, and the text before it.
 
-        Return where the last of it ends, and where something begins that may go on in the next
+        Return the end of the last markup, and the start of markup that may continue in the next
         piece.
         """
         at = 0
@@ -327,7 +327,7 @@ class _Xml:
             raise self._broken(f"the file ends within {within}")
 
     def _read_markup(self, found: re.Match[str]) -> str | None:
-        """Read an element, a tag or a section; return what is wrong with it."""
+        """Read an element, a tag or a section; return its fault."""
         leaf, attributes, said, slash, name, rest, section = found.group(*range(1, 8))
         damage = None
         if leaf is not None:
@@ -369,7 +369,7 @@ class _Xml:
         return True
 
     def _start(self, name: str, attributes: str) -> str | None:
-        """Open an element; return what is wrong."""
+        """Open an element; return its fault."""
         local = _local(name)
         entries, damage = self._entries, None
         if entries.kind == "unknown" and (damage := self._take_root(local)) is not None:
@@ -406,7 +406,7 @@ class _Xml:
         return damage
 
     def _take_root(self, local: str) -> str | None:
-        """Take the kind of the root; return what is wrong with it."""
+        """Take the kind of the root; return its fault."""
         kind = _KIND_BY_ROOT.get(local) or _KIND_BY_ENTRY.get(local)
         self._root = self._root or local
         if local in _OF_PAGES:
@@ -419,14 +419,14 @@ class _Xml:
     def _start_field(self, local: str, attributes: str) -> None:
         said = _attributes(attributes) if self._is_feed and attributes else {}
         if "href" in said:
-            # Atom (RFC 4287, section 4.2.7): the text of the element means nothing.
+            # Atom (RFC 4287, section 4.2.7): the text of the element has no meaning.
             if said.get("rel", "") in _ENTRY_RELATIONS:
                 self._set("link", said["href"])
         elif said.get("ispermalink", "").strip().lower() != "false":
             self._wanted, self._outside, self._text = local, len(self._open), ""
 
     def _end(self, name: str) -> str | None:
-        """Close an element, and those that are open in it; return what is wrong."""
+        """Close an element and its open descendants; return the fault."""
         damage = None
         if self._open and self._open[-1] == name:
             self._open.pop()
@@ -445,7 +445,7 @@ class _Xml:
         return damage
 
     def _read_text(self, text: str) -> None:
-        # What begins like a tag and is none has damaged the text.
+        # A "<" that does not begin a tag has damaged the text.
         whole = text.replace("<", "\ufffd") if "<" in text else text
         self._take(_with_characters(whole) if "&" in text else whole)
 
@@ -476,7 +476,7 @@ class _Xml:
             self._entries.add(fields.get("loc", ""), fields.get("lastmod", ""))
 
     def _rootless(self) -> BrokenFile:
-        # Not what stands before a root, but that there is none.
+        # The fault is the lack of a root, not the text before it.
         self._entries.problem = None
         root = (self._root or "missing")[:40]
         return self._broken(f"the root element is {root}, neither of a sitemap nor of a feed")
@@ -531,7 +531,7 @@ def _read_lines(pieces: Iterable[str], entries: _Entries) -> Iterator[None]:
 
 
 def _read(pieces: Iterator[bytes], entries: _Entries) -> Iterator[None]:
-    """Read XML, before which some other text may stand, or lines, a piece at a time."""
+    """Read XML, which other text may precede, or lines, a piece at a time."""
     head, ending = _beginning(pieces)
     decoder = xml_decoder(head)
     start = decoder.decode(head).lstrip("\ufeff \t\r\n")
@@ -574,7 +574,7 @@ def _head(body_prefix: bytes) -> str:
 # kilobytes of malice cost half a second and 40 MB that stay. It is therefore loaded with the first
 # feed, and only where :mod:`crawler.reduce.parser_process` can end the process.
 
-#: A longer feed is cut here: it takes about 3 s, and feeds begin with what is new.
+#: A longer feed is cut here: it takes about 3 s, and feeds begin with the newest entries.
 MAX_FEED_BYTES: Final = 1024 * 1024
 _MAX_ENTRIES: Final = 50_000
 _REFERENCE: Final = re.compile(rb"&#(?:[xX]([0-9a-fA-F]+)|([0-9]+))")
@@ -600,20 +600,20 @@ class Feed:
 
 
 def read_feed(body: bytes, url: str) -> Feed:
-    """Return the entries of a feed; none if the body is not a feed.
+    """Return the entries of a feed; empty if the body is not a feed.
 
-    ``url`` is where the feed came from; relative links are resolved against ``xml:base``
+    ``url`` is the feed's URL; relative links are resolved against ``xml:base``
     if the feed has it, else against ``url``. No network.
     """
     import feedparser  # noqa: PLC0415  # slow to load, and most crawls meet few feeds
 
-    # It is not told ``url``, against which it would resolve even a guid that is a bare number.
+    # It does not get ``url``, against which it would resolve even a guid that is a bare number.
     # A stream: bytes could be taken for the name of a file.
     stream = io.BytesIO(_REFERENCE.sub(_to_a_character, body[:MAX_FEED_BYTES]))
     try:
         feed = feedparser.parse(stream, sanitize_html=False, resolve_relative_uris=False)
     except (ValueError, LookupError, AttributeError, TypeError):
-        # It fails at bytes in an encoding that is none, or that has no character there.
+        # It fails at an unknown encoding, and at bytes that are invalid in the encoding.
         return Feed(Links(), Blocks())
     found = [link for entry in feed.entries for link in _links_of(entry)]
     targets = resolve_all([href for href, *_ in found], url)
@@ -656,7 +656,7 @@ def _links_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None, 
         if (link.get("rel") or "") in _ENTRY_RELATIONS and link.get("href"):
             yield str(link["href"]), title, date, is_first
             is_first = False
-    # RSS 2.0: a guid is a permalink unless it says otherwise; one that is no URL forgot to.
+    # RSS 2.0: a guid is a permalink unless it states otherwise; one that is not a URL should have.
     guid = str(entry.get("link") or "")
     if is_first and entry.get("guidislink") and _ABSOLUTE_URL.match(guid):
         yield guid, title, date, True
@@ -664,7 +664,7 @@ def _links_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None, 
 
 def _date(entry: Mapping[str, Any]) -> str | None:
     """Return the date as written: the library's own value has lost the time zone."""
-    # By its own name: the library would give one for the other, with a warning.
+    # By its exact name: the library would give one for the other, with a warning.
     said = (str(dict.get(entry, name) or "") for name in ("updated", "published"))  # type: ignore[call-overload]
     return next((date[:_DATE_CHARACTERS] for date in said if date.strip()), None)
 

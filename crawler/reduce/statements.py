@@ -19,18 +19,18 @@ from freshet.crawler.reduce.numbers import NUMBER, PRICE, value_of
 from freshet.crawler.reduce.tree import UNSEEN, Tree, is_calm
 from freshet.crawler.reduce.tree_parser import tree_of
 
-#: Bounds on what is read, and on what is told of a page.
+#: Bounds on the data that is read, and on the statements of a page.
 _MOST_NODES: Final = 20_000
 _MOST_BYTES: Final = 2**20
 _MOST_TOLD: Final = 50
 _LONGEST_NAME: Final = 200
 _LONGEST_DATE: Final = 40
-#: Such a number is no price.
+#: A price is smaller.
 _MOST: Final = 1e12
-#: Characters around a number in which its currency stands.
+#: Characters around a number that may have its currency.
 _AROUND: Final = 12
 
-#: Properties of which something is told. A price has a lower and an upper bound at times.
+#: Properties that are read. A price may have a lower and an upper bound.
 _PRICES: Final = (("price",), ("lowPrice", "highPrice"), ("minPrice", "maxPrice"))
 _TERMS: Final = ("availability", "eventStatus")
 #: Moments that people arrange; those at which a page was made or a price ends move by themselves.
@@ -42,7 +42,7 @@ _TELLING: Final = "|".join(
     (*chain.from_iterable(_PRICES), *_TERMS, *_DATES, "validThrough")
 ).encode()
 _TOLD: Final = re.compile(_TELLING)
-#: Scripts with JSON-LD, and attributes that name a property; each begins with what is found fast.
+#: Scripts with JSON-LD, and attributes that name a property; both begin with a part found fast.
 _SCRIPT: Final = re.compile(rb"ld\+json.*?(?:</s|</S|\Z)", re.DOTALL)
 _PROPERTY: Final = re.compile(rb"prop(?:erty)?\s*=\s*[^<>]{0,80}?(?:%b)" % _TELLING)
 #: What leads to other things than the page's.
@@ -56,16 +56,16 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _END: Final = re.compile("[/#:]")
 _PLAIN: Final = re.compile(r"\d+(?:\.\d+)?")
 _DIGITS: Final = re.compile(r"\d+(?:[.,]\d+)*")
-#: Cents may stand higher, without a mark before them.
+#: Cents may be raised, without a mark before them.
 _CENTS: Final = re.compile(r"(\d+) (\d\d)(?!\d)")
 _MOMENT: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d))?")
-#: Where JSON-LD begins behind a comment, and its commas before nothing.
+#: The start of JSON-LD after a comment, and its trailing commas.
 _BEGINS: Final = re.compile(r"[\[{]")
 _TRAILING: Final = re.compile(r",(?=\s*[}\]])")
 
 
 def with_statements(html: bytes) -> bytes:
-    """Return a page in UTF-8 with what it states for machines only, in elements behind it."""
+    """Return a page in UTF-8 with its statements for machines appended as elements."""
     scripts = (found[0] for found in _SCRIPT.finditer(html))
     is_telling = any(map(_TOLD.search, scripts)) or _PROPERTY.search(html)
     if not is_telling or len(html) > _MOST_BYTES or not is_calm(html):
@@ -76,7 +76,7 @@ def with_statements(html: bytes) -> bytes:
 
 
 def statements(tree: Tree) -> list[str]:
-    """Return what a page states and does not show, a line for each thing."""
+    """Return the statements that a page does not show, a line for each thing."""
     items = [*_linked_data(tree), _marked(tree, "itemscope", "itemtype", "itemprop")]
     items.append(_marked(tree, "typeof", "typeof", "property"))
     found = dict[str, None]()
@@ -94,7 +94,7 @@ def statements(tree: Tree) -> list[str]:
 
 
 def _linked_data(tree: Tree) -> Iterator[Any]:
-    """Yield the data of JSON-LD; what is damaged beyond a comma too many says nothing."""
+    """Yield the data of JSON-LD; data with damage beyond an extra comma is skipped."""
     for script in tree.named("script"):
         if "ld+json" not in (tree.attribute_of(script, "type") or "").lower():
             continue
@@ -108,7 +108,7 @@ def _linked_data(tree: Tree) -> Iterator[Any]:
 
 
 def _mended(text: str) -> str:
-    """Return JSON without a comment around it and without commas before nothing."""
+    """Return JSON without a comment around it and without trailing commas."""
     begins = _BEGINS.search(text)
     ends = max(text.rfind("]"), text.rfind("}")) + 1
     return _TRAILING.sub("", text[begins.start() : ends]) if begins else ""
@@ -147,11 +147,11 @@ def _value(tree: Tree, node: int, said: Mapping[str, str]) -> str:
     return next((it for it in values if it is not None), None) or tree.text_of(node)
 
 
-# -- what is stated ------------------------------------------------------------
+# -- statements ----------------------------------------------------------------
 
 
 def _things(items: Iterable[Any]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each thing of which something is told, and that, in document order."""
+    """Yield the name of each thing with statements, and the statements, in document order."""
     pending: list[tuple[Any, str, str]] = [([*items], "", "")]
     left = _MOST_NODES
     while pending and (left := left - 1):
@@ -224,7 +224,7 @@ def _term(said: Any) -> str:
 
 
 def _moment(said: Any) -> str:
-    """Return a date, and the minute of a day but midnight; else what is said if it has digits."""
+    """Return a date, with the minute unless it is midnight; else the text if it has digits."""
     text = _words(said)
     if (found := _MOMENT.match(text)) is not None:
         day, minute = "-".join(found.groups()[:3]), ":".join(filter(None, found.groups()[3:]))
@@ -232,23 +232,23 @@ def _moment(said: Any) -> str:
     return text if any(map(str.isdigit, text)) and len(text) <= _LONGEST_DATE else ""
 
 
-# -- what is shown -------------------------------------------------------------
+# -- visible text --------------------------------------------------------------
 
 
 class _Shown:
-    """All that readers see of a page, for the question whether something stands there."""
+    """The visible text of a page, for the question whether it contains a statement."""
 
     def __init__(self, tree: Tree) -> None:
         begin, end = tree.body, tree.end[tree.body]
         rows = zip(*(it[begin:end].tolist() for it in (tree.name, tree.place)), strict=True)
         seen = (i for i, (name, place) in enumerate(rows, begin) if not name and not place & UNSEEN)
         texts = [*map(tree.text_of, seen)]
-        # Neither alone will do: a price may stand in several elements, or beside another number.
+        # Both are needed: a price may be in several elements, or beside another number.
         said = " ".join("".join(texts).split()), " ".join(" ".join(texts).split())
         moments = (tree.attribute_of(node, "datetime") or "" for node in tree.named("time"))
         self._text = " ".join((*said, *moments)).casefold()
         self._words = re.sub(r"[-\s]+", " ", self._text)
-        #: The numbers, each with what stands around it.
+        #: The numbers, each with the text around it.
         self._numbers: dict[float | None, list[str]] = {}
         for text in said:
             for found in chain(NUMBER.finditer(text), _DIGITS.finditer(text)):

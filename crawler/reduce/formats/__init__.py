@@ -1,4 +1,4 @@
-"""The formats that are read, what they make of a body, and which of them a body has.
+"""The formats of bodies: their readers, and the choice of a format for a body.
 
 A new format is a :class:`Format` that an entry point of the group ``GROUP`` names, or a module
 here with a function ``read``, and an entry in ``FORMATS``. Such a module is imported with the first
@@ -30,10 +30,10 @@ MOST_VALUES: Final = 20_000
 class Body:
     """The content of a body: ``html``, or text without markup in ``blocks``.
 
-    ``html`` is the page in UTF-8, as it came or as the format has written it. It goes the way of
-    every page: links, main text and document are found in it. Else ``blocks`` are compared, and the
-    document shows ``shown`` (None: the same blocks), as code where ``code`` names a language.
-    ``encoding`` is the WHATWG name of the character encoding, None of a format that has none.
+    ``html`` is the page in UTF-8, as received or as the format has written it. It is treated like
+    every page: links, main text and document are found in it. Without it ``blocks`` are compared,
+    and the document shows ``shown`` (None: the same blocks), as code if ``code`` names a language.
+    ``encoding`` is the WHATWG name of the character encoding, None for a format without one.
     """
 
     encoding: str | None
@@ -50,7 +50,7 @@ class Body:
         return "\n\n".join(self.blocks.texts) if self.shown is None else self.shown
 
 
-#: It is given a body and its Content-Type, and never raises for what a body holds.
+#: It takes a body and its Content-Type, and never raises for the contents of a body.
 Reader: TypeAlias = Callable[[bytes, str | None], Body]
 
 
@@ -58,16 +58,15 @@ Reader: TypeAlias = Callable[[bytes, str | None], Body]
 class Format:
     """A format of bodies: their media types, and the reader of them.
 
-    ``types`` matches their media types in lower case, ``first_bytes`` are those that show the
-    format whatever the label says; then ``label`` becomes the media type. So it does where a body
-    is labelled as plain text and ``names`` matches the last segment of its URL's path, in lower
-    case. ``version`` is added to
-    those of texts and documents: raise it where the reader gives another text for the same bytes.
-    ``most_inline`` is the length of a body that is read in the event loop's process, where it may
-    block for 100 ms: 0 reads all in the parser's process, which has limits of memory and time;
-    None is for readers whose work is bounded by the counts of
-    :func:`freshet.crawler.reduce.tree.is_calm`. ``is_binary``: its bytes are no text.
-    ``lacks`` names what it cannot read, and the extra that has to be installed for it.
+    ``types`` matches their media types in lower case. A body that begins with ``first_bytes`` has
+    the format despite its label, and ``label`` becomes its media type. The same holds for a body
+    with the label of plain text if ``names`` matches the last segment of its URL's path, in lower
+    case. ``version`` is added to the versions of texts and documents: raise it if the reader gives
+    another text for the same bytes. ``most_inline`` is the length of a body that is read in the
+    event loop's process, which it may block for 100 ms: 0 reads all in the parser's process, which
+    has limits of memory and time; None is for readers with work that the counts of
+    :func:`freshet.crawler.reduce.tree.is_calm` bound. ``is_binary``: its bytes are not text.
+    ``lacks`` names the unreadable part, and the extra that has to be installed for it.
     """
 
     types: str
@@ -119,11 +118,12 @@ class _ReaderIn:
         return found
 
 
-#: Entry points that give a :class:`Format`; they come before ours.
+#: Entry points that give a :class:`Format`; they precede ours.
 GROUP: Final = "freshet.formats"
-#: The first whose media types match is taken, so the general ones come last. Feeds and sitemaps are
-#: known by their root element before (:mod:`freshet.crawler.reduce.sitemaps`). Bodies longer than
-#: ``most_inline`` are read out of the event loop's process: the worst of so many bytes take 100 ms.
+#: The first with matching media types is taken, so the general ones are last. Feeds and sitemaps
+#: are recognised earlier by their root element (:mod:`freshet.crawler.reduce.sitemaps`). Bodies longer
+#: than ``most_inline`` are read outside of the event loop's process: the worst body of this length
+#: takes 100 ms.
 FORMATS: Final[list[Format]] = [
     Format("text/html", _as_it_came),
     Format(
@@ -138,7 +138,7 @@ FORMATS: Final[list[Format]] = [
         _ReaderIn("json_lines"),
         most_inline=256 * 1024,
     ),
-    # PyYAML takes 40 ms for so many bytes.
+    # PyYAML takes 40 ms for this length.
     Format(
         r"(?:application|text)/(?:(?:x-|vnd\.)?yaml|.*\+yaml)",
         _ReaderIn("yaml"),
@@ -150,7 +150,7 @@ FORMATS: Final[list[Format]] = [
         _ReaderIn("pdf"),
         first_bytes=(b"%PDF-",),
         label="application/pdf",
-        # The reader is compiled code whose work nothing bounds but the process.
+        # The reader is compiled code; only the process bounds its work.
         most_inline=0 if reads_pdf() else None,
         version="pdf" if reads_pdf() else "",
         is_binary=True,
@@ -160,7 +160,7 @@ FORMATS: Final[list[Format]] = [
         r"text/(?:x-|vnd\.daringfireball\.|x-web-)?markdown",
         _ReaderIn("markdown"),
         label="text/markdown",
-        # llmstxt.org, as it was on 2026-12-01: both are Markdown, and most servers say plain text.
+        # llmstxt.org, as it was on 2026-12-01: both are Markdown, mostly labelled as plain text.
         names=r"llms(?:-full)?\.txt|.+\.(?:md|markdown)",
         version="md1",
         # As many open brackets take 60 ms.
@@ -175,7 +175,7 @@ MODULES: Final = tuple(each.read.module for each in FORMATS if isinstance(each.r
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """Return all formats, those of other packages first; raises BrokenExtension."""
+    """Return all formats, other packages' first; raises BrokenExtension."""
     return *loaded(GROUP).values(), *FORMATS
 
 
@@ -191,19 +191,19 @@ def format_of(content_type: str | None) -> Format:
 
 
 def no_page_type(content_type: str | None) -> str | None:
-    """Return the sentence on a media type that no page has, None for any other and for none."""
+    """Return the sentence on a media type that pages never have, None for others or without one."""
     name = media_type(content_type or "")
     return None if name is None or _named(name) else f"the server sent {name[:200]}"
 
 
 @cache
 def first_bytes() -> tuple[bytes, ...]:
-    """Return the beginnings of bodies that show their format, whatever the label says."""
+    """Return the beginnings of bodies that show their format despite the label."""
     return tuple(start for each in formats() for start in each.first_bytes)
 
 
 def is_mislabelled(body: bytes) -> bool:
-    """Return whether a body begins as a format or a packed file does, whatever its label says."""
+    """Return whether a body begins like a format or a packed file, ignoring its label."""
     return body.startswith((*first_bytes(), *PACKED_MAGIC))
 
 
@@ -213,7 +213,7 @@ def is_relabelled(result: FetchResult) -> bool:
 
 
 def _by_name(result: FetchResult) -> Format | None:
-    """Return the format that the name of a plain text says, if one does."""
+    """Return the format that the name of a plain text shows, or None."""
     if not result.body or media_type(result.header("Content-Type") or "") != "text/plain":
         return None
     name = result.url.partition("#")[0].partition("?")[0].rpartition("/")[2].lower()
@@ -221,10 +221,10 @@ def _by_name(result: FetchResult) -> Format | None:
 
 
 def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
-    """Return a response as its first bytes show it, or its name, whatever its label says.
+    """Return a response with the label that its first bytes or its name show.
 
-    What is packed is unpacked, to ``max_bytes`` at most. A body whose first bytes are those of a
-    format is labelled as one, and so is plain text whose name is of a format.
+    A packed body is unpacked, to ``max_bytes`` at most. A body with the first bytes of a format
+    gets its label, and so does plain text with a name of a format.
     """
     body, headers = unpacked(result.body, max_bytes), result.headers
     shown = next((each for each in formats() if body.startswith(each.first_bytes)), None)

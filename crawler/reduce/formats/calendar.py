@@ -15,20 +15,20 @@ from freshet.crawler.reduce.formats.plain import of_text
 from freshet.crawler.reduce.formats.values import as_blocks
 
 _STAMPS: Final = frozenset({"DTSTAMP", "SEQUENCE", "LAST-MODIFIED", "PRODID"})
-#: They tell an event from others; repetitions of one that differ have the same UID.
+#: They identify an event; differing repetitions of one event have the same UID.
 _IDENTITY: Final = frozenset({"UID", "RECURRENCE-ID"})
 #: Components in each other; the standard has three.
 _LEVELS: Final = 8
-#: A line goes on in the next one that begins with white space (section 3.1).
+#: A line continues in the next one if that begins with white space (section 3.1).
 _FOLD: Final = re.compile(r"(?:\r\n?|\n)[ \t]")
-#: A name, parameters whose quoted values may hold colons, and a value.
+#: A name, parameters with quoted values that may contain colons, and a value.
 _PROPERTY: Final = re.compile(r"""([\w-]++)((?>(?:;(?>(?:"[^"]*+"|[^":])*))?)):(.*)""")
 #: Section 3.3.11.
 _ESCAPE: Final = re.compile(r"\\([nN,;\\])")
 
 
 def read(body: bytes, content_type: str | None) -> Body:
-    """Return the properties of a calendar; what is none is lines."""
+    """Return the properties of a calendar, or the lines of another text."""
     text, encoding = decode(body, content_type)
     blocks = _properties(_FOLD.sub("", text))
     return of_text(text, encoding) if blocks is None else Body(encoding, blocks=blocks)
@@ -38,7 +38,7 @@ def read(body: bytes, content_type: str | None) -> Body:
 class _Component:
     """A part of a calendar, such as an event: its place, and where its properties begin.
 
-    ``identity`` are the names and values that tell it from others.
+    ``identity`` has the names and values that identify it.
     """
 
     place: int
@@ -46,14 +46,14 @@ class _Component:
     identity: list[str] = field(default_factory=list)
 
     def read(self, name: str, parameters: str, value: str) -> tuple[str, int]:
-        """Return a property as it is compared, and its place."""
+        """Return a property in the form for comparison, and its place."""
         if name in _IDENTITY:
             self.identity.append(f"{name}:{value}")
         words = f"{name}{parameters}: {_ESCAPE.sub(_unescaped, value)}".split()
         return normalize("NFC", " ".join(words)), self.place
 
     def end(self, found: list[tuple[str, int]]) -> None:
-        """Move the properties to a place of their own if something tells this from others."""
+        """Move the properties to a separate place if the component has an identity."""
         if self.identity:
             own, place = below(self.place, " ".join(sorted(self.identity))), self.place
             its = found[self.start :]
@@ -73,7 +73,7 @@ def _properties(text: str) -> Blocks | None:
             above = opened[-1].place if opened else ROOT
             opened.append(_Component(below(above, value.upper()), len(found)))
         elif not opened:
-            # What stands before is no calendar.
+            # The text before is not a calendar.
             return None
         elif name == "END":
             opened.pop().end(found)

@@ -9,12 +9,12 @@ from freshet.crawler.reduce.formats import MOST_VALUES, Body
 from freshet.crawler.reduce.formats.plain import of_text
 from freshet.crawler.reduce.formats.values import leaves
 
-#: It may stand before each text (RFC 7464, section 2.2).
+#: It may precede each text (RFC 7464, section 2.2).
 _SEPARATOR: Final = "\x1e"
 
 
 def read(body: bytes, content_type: str | None) -> Body:
-    """Return the values of all lines; a line that is no JSON is a value, too."""
+    """Return the values of all lines; a line that is not JSON is a value itself."""
     text, encoding = decode(body, content_type)
     lines = (line for each in text.split("\n") if (line := each.strip(f"{_SEPARATOR} \t\r")))
     values = list(map(_value, islice(lines, MOST_VALUES + 1)))

@@ -1,7 +1,7 @@
 """Markdown: CommonMark with tables and deleted text, written as HTML.
 
-What stands between lines of ``---`` or ``+++`` at the beginning is about the file: its title is
-read, and it is not shown. Without a title there, the first heading of level one is the title.
+Text between lines of ``---`` or ``+++`` at the beginning is metadata: its title is read, and it is
+not shown. Without a title there, the first heading of level one is the title.
 """
 
 import re
@@ -18,9 +18,9 @@ from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats import Body
 from freshet.crawler.reduce.formats.plain import of_text
 
-#: A longer text is shown as it is: so many characters take four seconds.
+#: A longer text is shown unchanged: this length takes four seconds.
 _MOST_CHARS: Final = 1 << 20
-#: Front matter as Jekyll (YAML) and Hugo (TOML, too) have it, of so many characters at most. It
+#: Front matter of Jekyll (YAML) and Hugo (YAML or TOML), up to this number of characters. It
 #: begins with a key: text between two rules is text.
 _MOST_MATTER: Final = 1 << 16
 _MATTER: Final = re.compile(
@@ -28,13 +28,13 @@ _MATTER: Final = re.compile(
     r"(?:\1|\.\.\.)[ \t]*+(?:\r?\n|\Z)",
     re.DOTALL,
 )
-#: Tokens of a heading whose text is shown.
+#: Tokens of a heading with visible text.
 _SHOWN: Final = frozenset({"text", "code_inline"})
 _TITLE: Final = re.compile(r"^title[ \t]*+[:=][ \t]*+([^\r\n]+)", re.MULTILINE)
 
 
 def read(body: bytes, content_type: str | None) -> Body:
-    """Return a text as a page whose main element holds all of it."""
+    """Return a text as a page with all of it in its main element."""
     text, encoding = decode(body, content_type)
     text = text.removeprefix("\ufeff")
     if len(text) > _MOST_CHARS:

@@ -35,7 +35,7 @@ _STAMP: Final = re.compile(
 
 
 def read(body: bytes, _content_type: str | None) -> Body:
-    """Return the paragraphs of a document, or if there is no text, its size and its digest."""
+    """Return the paragraphs of a document, or without text its size and digest."""
     paragraphs, said = read_pdf(body)
     names = (" ".join(said.get(name, "").replace("\0", " ").split()) for name in _NAMES)
     title, author = (name or None for name in names)
@@ -49,7 +49,7 @@ def _digest(body: bytes) -> Blocks:
 
 
 def read_pdf(body: bytes) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    """Return the paragraphs of a document, and what it says of itself (``Title``, ``Author`` …).
+    """Return the paragraphs of a document, and its metadata (``Title``, ``Author`` …).
 
     Both are empty if it cannot be read; one that shows pictures only has no paragraphs. PDF knows
     lines at places only: a paragraph ends with a line that is shorter than most, and a mark of a
@@ -63,14 +63,14 @@ def read_pdf(body: bytes) -> tuple[tuple[str, ...], Mapping[str, str]]:
     found, said = [""], dict[str, str]()
     try:
         with closing(PdfDocument(body)) as document:
-            # It fails at text that is no Unicode.
+            # It fails at text that is not Unicode.
             with suppress(UnicodeDecodeError):
                 said = document.get_metadata_dict()
             for number in range(min(len(document), _MOST_PAGES)):
                 _add_page(found, document[number].get_textpage().get_text_bounded())
     except PdfiumError:
         return (), {}
-    # The sign is that of a hyphen at the end of a line.
+    # The character marks a hyphen at the end of a line.
     texts = (normalize("NFC", re.sub("\x02 ?", "", text)) for text in found)
     return tuple(text for text in texts if text and not text.isspace()), said
 

@@ -7,7 +7,7 @@ from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats import Body
 from freshet.crawler.reduce.main_text import plain_text
 
-#: Text whose lines are records.
+#: Types of text with records as lines.
 _LINED: Final = frozenset(
     {"text/csv", "text/tab-separated-values", "text/vcard", "text/uri-list"}
 )  # fmt: skip
@@ -19,5 +19,5 @@ def read(body: bytes, content_type: str | None) -> Body:
 
 
 def of_text(text: str, encoding: str, *, by_line: bool = True, code: str | None = None) -> Body:
-    """Return a text as lines or paragraphs, which the document shows as it is."""
+    """Return a text as lines or paragraphs; the document shows it unchanged."""
     return Body(encoding, blocks=plain_text(text, by_line=by_line), shown=text, code=code)

@@ -10,7 +10,7 @@ from freshet.crawler.reduce.formats import MOST_VALUES
 def leaves(document: object) -> Blocks | None:
     """Return the values of a document as blocks ``key: value``, or None if it has none or too many.
 
-    The order of an object's keys is no difference (RFC 8259, section 4).
+    The order of an object's keys does not matter (RFC 8259, section 4).
     """
     found: list[tuple[str, int]] = []
     pending: list[tuple[str, int, object]] = [("", ROOT, document)]
@@ -28,7 +28,7 @@ def leaves(document: object) -> Blocks | None:
 
 
 def as_blocks(found: list[tuple[str, int]]) -> Blocks | None:
-    """Return texts and places as blocks, or None if there are none."""
+    """Return texts and places as blocks, or None without any."""
     if not found:
         return None
     texts, places = zip(*found, strict=True)

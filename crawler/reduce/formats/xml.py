@@ -1,13 +1,13 @@
 """XML: XHTML by XML's own rules, any other file by its values.
 
-XHTML is written as HTML, which goes the way of every page. In other XML each text and each
+XHTML is written as HTML, which is treated like every page. In other XML each text and each
 attribute is a block ``name: value``, its place the path of elements to it. Namespaces, comments,
-instructions, declarations, white space and the order of attributes are no difference. What is not
-well-formed is read as HTML, as people expect of a page; in a file that is none, ampersands and
-control characters by themselves are mended first.
+instructions, declarations, white space and the order of attributes do not matter. A page that is
+not well-formed is read as HTML, as users expect; in other files stray ampersands and control
+characters are mended first.
 
-No document type reaches the parser: it knows no entities but those of HTML, so that none grows and
-none is fetched.
+No document type reaches the parser: it knows the entities of HTML alone, so that entities neither
+grow nor are fetched.
 """
 
 import re
@@ -29,15 +29,15 @@ from freshet.crawler.reduce.tree import NAMES
 
 _XHTML_TYPE: Final = "application/xhtml+xml"
 _XHTML: Final = "http://www.w3.org/1999/xhtml"
-#: Elements of these are written by their names alone; ones of no namespace are XHTML, too.
+#: Elements of these are written by their names alone; elements without a namespace are XHTML.
 _SHOWN: Final = frozenset(
     {"", _XHTML, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}
 )
 
 # -- text for the parser -----------------------------------------------------
 
-#: Comments, CDATA and instructions, in which nothing is replaced; document types; references to
-#: entities; ampersands by themselves; characters that XML never has. Each alternative is tried
+#: Comments, CDATA and instructions, which are not changed; document types; references to
+#: entities; stray ampersands; characters that XML never has. Each alternative is tried
 #: once, so that no input makes the match go back.
 _TOKENS: Final = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|(<\?xml\s.*?(?:\?>|\Z))|<\?.*?(?:\?>|\Z)"
@@ -56,7 +56,7 @@ def _prepared(text: str, *, mends: bool) -> bytes:
 
 
 def _understood(token: re.Match[str]) -> str:
-    """Return what a declaration, or an entity that HTML knows, stands for."""
+    """Return the replacement of a declaration, or of an entity that HTML knows."""
     declaration, doctype, name = token.group(1, 2, 3)
     if declaration or doctype:
         return ""
@@ -66,7 +66,7 @@ def _understood(token: re.Match[str]) -> str:
 
 
 def _mended(token: re.Match[str]) -> str:
-    """Return a token as it is understood; what XML does not allow is escaped or left out."""
+    """Return a token as understood; parts that XML does not allow are escaped or dropped."""
     whole, understood = token[0], _understood(token)
     if understood != whole:
         return understood
@@ -80,7 +80,7 @@ def _mended(token: re.Match[str]) -> str:
 
 
 class _NoXhtml(Exception):
-    """The root element is no element of XHTML."""
+    """The root element is not an element of XHTML."""
 
 
 class _TooMany(Exception):
@@ -108,7 +108,7 @@ class _Values:
         name = name.rpartition(":")[2]
         place = below(self._opened[-1][1], name)
         self._opened.append((name, place))
-        # Their order means nothing (XML, section 3.1).
+        # Their order has no meaning (XML, section 3.1).
         for key, value in sorted(zip(attributes[::2], attributes[1::2], strict=True)):
             local = key.rpartition(":")[2]
             if not (key.startswith("xmlns") or local in _DECLARING):
@@ -131,11 +131,11 @@ class _Values:
         self.found.append((normalize("NFC", " ".join(f"{name}: {value}".split())), place))
 
 
-#: Attributes that say by which schema a file is checked.
+#: Attributes that name the schema of a file.
 _DECLARING: Final = frozenset({"schemaLocation", "noNamespaceSchemaLocation"})
 
-#: Elements of HTML without elements in them; what they hold is no content; HTML knows them for
-#: text that ends at its own tag only; the first line break in them does not count there.
+#: Elements of HTML without elements in them; with contents that are not content; with text that
+#: ends only at their end tag; with a first line break that does not count.
 _TEXTS: Final = frozenset({"title", "textarea"})
 _DROPPED: Final = frozenset({"iframe", "noembed", "noframes"})
 _RAW: Final = frozenset({"script", "style"})
@@ -154,7 +154,7 @@ class _Html:
         self._write("<!DOCTYPE html>")
         #: The end tags of the open elements.
         self._ends: list[str] = []
-        #: How many elements are open in one whose elements are passed over, with that one.
+        #: The number of open elements in an element that is skipped, with itself.
         self._inside = 0
         self._is_raw = self._is_dropped = False
         parser = expat.ParserCreate("utf-8", " ")
@@ -183,13 +183,13 @@ class _Html:
             self._pass_over_elements(tag, is_html=is_html)
 
     def _take_root(self, space: str, tag: str) -> None:
-        """Take the root element, which makes a file XHTML, or none."""
+        """Take the root element, which decides whether a file is XHTML."""
         self.is_xhtml = space == _XHTML or (not space and tag.lower() == "html")
         if not self.is_xhtml:
             raise _NoXhtml
 
     def _pass_over_elements(self, tag: str, *, is_html: bool) -> None:
-        """Read an element that has no elements in HTML: its text, raw or not, or nothing."""
+        """Read an element without elements in HTML: its text, raw or not, or skip it."""
         self._inside = 1
         self._is_raw = is_html and tag in _RAW
         self._is_dropped = tag in _DROPPED or not is_html
@@ -247,7 +247,7 @@ def read(body: bytes, content_type: str | None) -> Body:
 
 
 def _values(prepared: bytes) -> Blocks | None:
-    """Return the values of a file, None of what is not well-formed.
+    """Return the values of a file, None if it is not well-formed.
 
     Raises:
         _TooMany: it has too many of them.

@@ -1,4 +1,4 @@
-"""YAML: its values, as they are written; comments, quotation marks and styles are no difference.
+"""YAML: its values as written; comments, quotation marks and styles do not matter.
 
 No objects are made: only the events of the parser are read. An alias of a text is that text, one of
 a map or a list is its name, so that no alias makes a file grow.
@@ -12,8 +12,7 @@ from freshet.crawler.reduce.formats import MOST_VALUES, Body
 from freshet.crawler.reduce.formats.plain import of_text
 from freshet.crawler.reduce.formats.values import leaves
 
-#: Parts of a file, whatever they hold, and maps and lists in each other. libyaml looks at all that
-#: are open for each part.
+#: Most parts of a file, and most nested maps and lists: for each part libyaml checks all open ones.
 _MOST_EVENTS: Final = 5 * MOST_VALUES
 _LEVELS: Final = 100
 
@@ -27,7 +26,7 @@ def read(body: bytes, content_type: str | None) -> Body:
 
 
 def _document(text: str) -> object:
-    """Return maps, lists and texts, None of what is no YAML, or too long."""
+    """Return maps, lists and texts, None if it is not YAML, or too long."""
     import yaml  # noqa: PLC0415  # slow to load, and most crawls meet none
 
     try:
