@@ -1,9 +1,9 @@
-"""The blocks of a page: what is compared, version by version.
+"""The blocks of a page, which are compared version by version.
 
 A place is a hash of the path of block-level elements above a block, each by its tag and its
-meaningful id and classes. Ordinals are no part of it: the rows of a table share a place, and a row
-that is added moves none of the others. Places are stored and compared over years; nothing here
-depends on Python's ``hash`` or the platform.
+meaningful id and classes. Ordinals are not part of it: the rows of a table share a place, and an
+added row does not move the others. Places are stored and compared over years, so they are
+independent of Python's ``hash`` and the platform.
 """
 
 import re
@@ -54,7 +54,7 @@ _IGNORABLE: Final = re.compile(
 def compared(text: str) -> str:
     """Return a text without characters that are default-ignorable, such as soft hyphens.
 
-    They come and go with the editor of a page. Documents keep them: joiners shape Persian and
+    They vary with the editor of a page. Documents keep them: joiners shape Persian and
     Indic words, and emoji.
     """
     return text if text.isascii() else _IGNORABLE.sub("", text)
@@ -69,7 +69,7 @@ def blocks_compared(blocks: Blocks) -> Blocks:
     return Blocks(*zip(*rows, strict=True)) if rows else Blocks()
 
 
-#: The place of the body element itself; 0 stands for "not known" in old sketches.
+#: The place of the body element itself; 0 means "not known" in old sketches.
 ROOT: Final = 0x9AE16A3B2F90404F
 _MASK: Final = (1 << 64) - 1
 _FACTOR: Final = 0x9E3779B97F4A7C15

@@ -49,7 +49,7 @@ _XML_ENCODING: Final = re.compile(
 
 #: Python's codecs of these names lack characters that the standard's encodings have.
 _CODECS: Final = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
-#: Encodings that the detector calls by names that are no labels of the standard.
+#: Encodings for which the detector has names that are not labels of the standard.
 _DETECTED: Final = {
     "cp932": "shift_jis",
     "cp949": "euc-kr",
@@ -60,7 +60,7 @@ _DETECTED: Final = {
     "utf-16-le": "utf-16le",
     "utf-16-be": "utf-16be",
 }
-#: Below it nothing in the text speaks for an encoding: a few quotation marks in an English page.
+#: Below it the text has no evidence of an encoding: a few quotation marks in an English page.
 _LEAST_CONFIDENCE: Final = 0.03
 _DEFAULT: Final = "windows-1252"
 #: What a declaration in the document means by these: it was readable as ASCII (HTML, section
@@ -71,7 +71,7 @@ _MEANT: Final = {"utf-16be": "utf-8", "utf-16le": "utf-8", "x-user-defined": _DE
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
     """Return the text of ``body`` and the WHATWG name of the encoding it was read in.
 
-    A guessed encoding that the standard does not have goes by the name of Python's codec. Never
+    A guessed encoding that the standard does not have gets the name of Python's codec. Never
     raises: an unknown label gives way to the next source, and invalid bytes become U+FFFD.
     """
     text, name = _unmarked(body, content_type)
@@ -147,7 +147,7 @@ def _says_utf8(start: bytes) -> bool:
     if found is None:
         return False
     before = start[: found.start()].lower()
-    # Neither in a comment nor in another tag, in whose values there may be a ">".
+    # Neither in a comment nor in another tag, which may have a ">" in its values.
     last = before[before.rfind(b"<") :] if b"<" in before else b">"
     is_apart = b">" in last and last.count(b'"') % 2 == 0 == last.count(b"'") % 2
     return is_apart and b"charset" not in before and b"<!--" not in before
@@ -162,7 +162,7 @@ def _labels(start: bytes) -> Iterator[bytes]:
 @lru_cache(maxsize=256)
 def _encoding_name(label: str) -> str | None:
     encoding = webencodings.lookup(label)
-    # Of "replacement" a browser shows nothing for safety, a crawler that only reads may guess.
+    # For "replacement" a browser shows no text for safety; a crawler only reads, so it guesses.
     return None if encoding is None or encoding.name == "replacement" else str(encoding.name)
 
 

@@ -1,14 +1,14 @@
 """The choice of the pieces of a page that are its main content.
 
-Each piece is described by a row of numbers (:mod:`.features`): its own text, the elements in which
-it stands, their names, its neighbours and the page. Boosted trees, fitted on pages with a known
+Each piece is described by a row of numbers (:mod:`.features`): about its text, the elements around
+it, their names, its neighbours and the page. Boosted trees, fitted on pages with a known
 main text (``scripts/fit content``, ADR 0008), give its probability of being content. Chosen are
-the pieces with the greatest expected F score of words: on a page without doubts those above one
-half, on a page where nothing is sure also less probable ones. Some rules follow, of prose beside
+the pieces with the greatest expected F score of words: on a clear page the pieces above one half,
+on an unclear page also less probable ones. Some rules follow, of prose beside
 them, of long texts, short pages, menus, controls and images.
 
 The compiled core chooses (``freshet/compiled/choice.c``); the tests have the same in Python
-(``tests/crawler/reduce/reference/content.py``), which says what each rule is for.
+(``tests/crawler/reduce/reference/content.py``), with the purpose of each rule.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from freshet.crawler.reduce.tree import (
 )
 from freshet.crawler.reduce.tree_parser import marked
 
-#: Elements whose places are among the numbers.
+#: Elements with a place among the numbers.
 TAGS: Final = "main article nav aside header footer form table li section p a figcaption dd".split()
 _TAG_PLACES: Final = [LINK if tag == "a" else PLACES[tag] for tag in TAGS]
 COLUMNS: Final = (
@@ -84,7 +84,7 @@ _NAMING: Final = ("id", "class", "role", "itemprop", "data-testid")
 _WORD: Final = re.compile(r"[A-Z]*[^\W\d_A-Z]+|[A-Z]+")
 _COMMENTS: Final = frozenset({"comment", "comments", "commentlist", "disqus", "reply", "replies"})
 _H1: Final = KINDS.index("h1")
-#: Characters of a heading that says too little for a title.
+#: Characters of a heading that is too short for a title.
 _SHORT: Final = 5
 #: Seconds of a processor for the pieces of one page.
 SECONDS: Final = 60.0
@@ -105,7 +105,7 @@ def names_in(values: Mapping[str, str]) -> frozenset[str]:
 
 
 def is_shown(values: Mapping[str, str]) -> bool:
-    """Return whether an element's attributes let it be seen."""
+    """Return whether an element is visible by its attributes."""
     style = values.get("style", "").replace(" ", "").lower()
     return not is_hidden(values) and "display:none" not in style
 
@@ -160,7 +160,7 @@ class Vocabulary:
             raise ValueError("the core refused the words in names of elements")
 
     def answer(self, values: Mapping[str, str]) -> tuple[int, list[float]]:
-        """Return what an element's attributes say, as bits, and the log odds of its names."""
+        """Return the bits of an element's attributes, and the log odds of its names."""
         names = names_in(values)
         bits = (
             not is_shown(values),
@@ -224,8 +224,8 @@ def considered(
     There is at least one piece; ``title`` is the page's.
 
     Raises:
-        TreeLimit: there are so many that it takes too long.
-        MemoryError: there is too little memory.
+        TreeLimit: the pieces are too many to judge in time.
+        MemoryError: the memory does not suffice.
     """
     tree, core = pieces.tree, c_void_p()
     try:
@@ -250,7 +250,7 @@ def considered(
 
 
 def titles(rows: bytes, texts: bytes, title: str) -> tuple[int, int]:
-    """Return the numbers of two headings, -1 if there is none.
+    """Return the numbers of two headings, -1 for a missing one.
 
     The first one repeats the page's title, or is the first h1; the second one is the only h1, or
     the first one that is in the title. ``rows`` have the numbers and kinds of the h1 and h2.
@@ -284,7 +284,7 @@ _drop: Final = function("choice_drop", [c_void_p])
 
 @cache
 def model() -> tuple[Vocabulary, numeric.Structure]:
-    """Return what words of names say, and the fitted trees."""
+    """Return the log odds of words in names, and the fitted trees."""
     folder = files("freshet.crawler.reduce")
     said = json.loads((folder / "content_model.json").read_text(encoding="utf-8"))
     lines = (folder / LABEL_WORDS).read_text(encoding="ascii").splitlines()
@@ -293,7 +293,7 @@ def model() -> tuple[Vocabulary, numeric.Structure]:
 
 
 def trees_of(columns: Mapping[str, Sequence[float]], width: int) -> numeric.Structure:
-    """Return boosted trees, which judge rows of so many numbers, as the core reads them.
+    """Return boosted trees for rows of ``columns`` numbers, in the form for the core.
 
     A node sends a row to ``yes`` where the value of its ``column`` is at most ``limit``, else to
     ``no``; a leaf leads to itself, and has a ``value``. The first node of each tree is in
@@ -312,7 +312,7 @@ def trees_of(columns: Mapping[str, Sequence[float]], width: int) -> numeric.Stru
     leaves = np.zeros((len(columns["roots"]), LEAVES))
 
     def add(node: int, tree: int, count: int) -> int:
-        """Add a node of a tree with so many leaves before it; return how many there are then."""
+        """Add a node of a tree, given the number of leaves so far; return the new number."""
         if yes[node] == node:
             if count == LEAVES:
                 raise ValueError(f"tree {tree} has more than {LEAVES} leaves")
@@ -351,8 +351,8 @@ def _limits_by_column(tests: Iterable[tuple[int, float]], width: int) -> list[li
 def choice_of(tree: Tree, html: bytes, hints: SelectorHints) -> tuple[Tree, Sequence[Piece], bool]:
     """Return the chosen pieces of a page, the tree as its site's selectors show it.
 
-    ``html`` is the page. The last value is true if ``hints`` include some of it: that is the
-    content, then.
+    ``html`` is the page. The last value is true if ``hints`` include a part of it, which is then
+    the content.
     """
     tree, pieces, has_included = pieces_shown(tree, html, hints)
     if has_included:
@@ -385,10 +385,10 @@ def title_of(tree: Tree) -> str:
 
 
 def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> Sequence[Piece]:
-    """Return the pieces of the main content; ``title`` is that of the page.
+    """Return the pieces of the main content; ``title`` is the page's title.
 
-    The model judges by words. Controls are not shown to it, but on a page that has nothing else,
-    and images have none: what stands beside them decides.
+    The model judges by words. It does not see controls, except on a page of controls alone, and
+    images have no words: their neighbours decide.
     """
     pieces = Pieces.of(tree, pieces)
     if not pieces:
@@ -411,15 +411,15 @@ def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> Sequence[Piece]:
 
 
 def text_of(tree: Tree, piece: Piece, without: int = UNSEEN | CONTROL) -> str:
-    """Return the text of a piece on one line, without what stands in these places.
+    """Return the text of a piece on one line, without the texts in these places.
 
-    A heading is read with its controls: it may be a button that opens what follows.
+    A heading is read with its controls: it may be a button that opens the section.
     """
     if piece.kind in HEADINGS:
         without &= ~CONTROL
     names, place, trait, holds = tree.name, tree.place, tree.trait, tree.holds
     parts: list[str] = []
-    # Where elements end whose words do not join those beside them.
+    # The ends of elements with words that do not join the words beside them.
     ends = set[int]()
     for top in piece.nodes:
         node, stop = top, tree.end[top]

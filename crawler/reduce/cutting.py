@@ -1,7 +1,7 @@
 """The pieces of a page, cut out of its tree.
 
 :func:`pieces_of` cuts an element into pieces: a paragraph, a heading, a list, a table, a code
-block, a quote, an image. :mod:`.pieces` has those of a whole page, which the core cuts alike.
+block, a quote, an image. :mod:`.pieces` has the pieces of a whole page, which the core cuts alike.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _cut(
 def _of_run(tree: Tree, run: Piece, traits: int) -> Iterator[Piece]:
     """Yield the piece of a run of text with these traits, if it shows something.
 
-    One with nothing but controls is cut into several.
+    One with controls alone is cut into several.
     """
     shown = [node for node in run.nodes if shows(tree, node)] if traits & _HELD else []
     if shown and all(_is_control(tree, node) for node in shown):
@@ -84,7 +84,7 @@ def _of_run(tree: Tree, run: Piece, traits: int) -> Iterator[Piece]:
 
 
 def _controls_apart(tree: Tree, controls: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Yield each button by itself, and the fields and labels between two of them together."""
+    """Yield each button alone, and the fields and labels between two buttons together."""
     trait, holds = tree.trait, tree.holds
     for is_button, nodes in groupby(controls, lambda it: (trait[it] | holds[it]) & _BUTTON > 0):
         if is_button:
@@ -94,7 +94,7 @@ def _controls_apart(tree: Tree, controls: Sequence[int]) -> Iterator[Sequence[in
 
 
 def in_control(tree: Tree, piece: Piece) -> bool:
-    """Return whether a piece is only controls, such as a button, or stands in one."""
+    """Return whether a piece is only controls, such as a button, or is in one."""
     return bool(tree.place[piece.holder] & CONTROL) or (
         piece.kind in {"p", "list"}
         and all(_is_control(tree, it) for it in piece.nodes if shows(tree, it))
@@ -102,7 +102,7 @@ def in_control(tree: Tree, piece: Piece) -> bool:
 
 
 def _is_control(tree: Tree, node: int) -> bool:
-    """Return whether a node is a control, or has nothing else in it."""
+    """Return whether a node is a control, or contains controls alone."""
     is_alone = not tree.name[node] or tree.end[node] == node + 1 or tree.trait[node] & _IMAGE
     if tree.place[node] & CONTROL or is_alone:
         return bool(tree.place[node] & CONTROL)
@@ -162,7 +162,7 @@ def _breaks_twice(tree: Tree, run: list[int]) -> bool:
 
 
 def _is_list(tree: Tree, node: int) -> bool:
-    """Return whether a list is one to a reader: its items are no parts of the page's layout."""
+    """Return whether a list is one to a reader: its items are not parts of the page's layout."""
     items, trait, holds = tree.elements(node), tree.trait, tree.holds
     return tree.chars[node] <= _LONGEST_ITEM * len(items) and all(
         sum(bool((trait[part] | holds[part]) & _BLOCK) for part in tree.children(item)) <= _PARTS

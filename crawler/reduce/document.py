@@ -1,6 +1,6 @@
-"""Documents: what a reader of a page wants, its main content and what it says of itself.
+"""Documents: a page for readers, with its main content and its metadata.
 
-Made from a kept body when somebody reads it, of the pieces whose words are compared
+A document is made from a stored body when it is read, of the pieces with the compared words
 (:mod:`freshet.crawler.reduce.main_text`).
 """
 
@@ -28,12 +28,12 @@ DOCUMENT_VERSION: Final = f"17{versions()}"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The main content of one version of a page, with what the page says of itself.
+    """The main content of one version of a page, with the page's metadata.
 
     ``language`` is a BCP 47 tag, the dates are ISO 8601 (a date or a date-time). ``headings`` is
     the outline: level and text; ``anchors`` has for each the id of an element there, or "".
-    ``blocks`` are the Markdown of each paragraph, heading, list, table, code block, quote and
-    image; what is played or shown of another address is a link. ``html`` is the same content with
+    ``blocks`` has the Markdown of each paragraph, heading, list, table, code block, quote and
+    image; media of another address are links. ``html`` is the same content with
     structural elements only. All references are absolute.
     """
 
@@ -77,7 +77,7 @@ def document(
 
 
 class MadeDocument(NamedTuple):
-    """A document, and the tree and pieces that it was made of; without markup there are none."""
+    """A document, with its tree and pieces, which are missing without markup."""
 
     document: Document
     tree: Tree | None = None
@@ -92,7 +92,7 @@ def content_of(
     hints: SelectorHints = NO_HINTS,
     deepest: int | None = None,
 ) -> MadeDocument:
-    """Return the document of a page with what it was made of, as :func:`document`."""
+    """Return the document of a page with its tree and pieces, as :func:`document`."""
     chosen = chosen_lately(body, content_type, hints)
     if chosen is None:
         found = format_of(content_type).read(body, content_type)
@@ -135,7 +135,7 @@ _ANCHOR_BEFORE: Final = 8
 def _anchor(tree: Tree, heading: int) -> str:
     """Return the id to which a link to a heading leads, or "".
 
-    It is that of the heading, of an element in it, or of one before it with no text between: a
+    It is the id of the heading, of an element in it, or of one before it without text between: a
     section that it begins, or an empty element.
     """
     inside = range(heading, tree.end[heading])
@@ -152,7 +152,7 @@ def _id_of(tree: Tree, node: int) -> str:
     found = tree.attribute_of(node, "id")
     if not found and tree.tag(node) == "a":
         found = tree.attribute_of(node, "name")
-    # An id with white space is none that HTML allows; half characters cannot be sent.
+    # HTML does not allow white space in an id; half characters cannot be sent.
     return found if found and not any(map(str.isspace, found)) else ""
 
 
@@ -174,7 +174,7 @@ def _plain(body: Body) -> Document:
 
 _PARAGRAPHS: Final = re.compile(r"\n{2,}")
 
-# -- what the page says of itself ----------------------------------------------
+# -- metadata ------------------------------------------------------------------
 
 #: Types of schema.org that are about the page's own content.
 _CONTENT_TYPES: Final = re.compile(
@@ -194,7 +194,7 @@ _PUBLISHED: Final = (
 _MODIFIED: Final = ("article:modified_time", "og:updated_time", "last-modified", "dcterms.modified")
 _LINKED_DATA: Final = "application/ld+json"
 _LONGEST_NAME: Final = 100
-#: What stands between a title and the name of its site.
+#: The separator between a title and the name of its site.
 _SITE: Final = re.compile(r"\s+[|–—:·»-]\s+\S")
 
 
@@ -228,7 +228,7 @@ class _About:
         return _words(self._tree.text_of(node)) if node is not None else ""
 
     def meta(self, *names: str) -> str | None:
-        """Return the first of these that a ``meta`` element says."""
+        """Return the content of the first of these ``meta`` elements."""
         return next((self._metas[name] for name in names if name in self._metas), None)
 
     def said(self, name: str) -> str | None:
@@ -279,12 +279,12 @@ class _About:
         return self._tree.attribute_of(node, name) or ""
 
     def date(self, name: str, *others: str) -> str | None:
-        """Return a moment by its name in schema.org, or those of ``meta`` elements."""
+        """Return a moment by its name in schema.org, or by names of ``meta`` elements."""
         said = (self.said(name), *map(self.meta, (name.lower(), *others)), *self._moments(name))
         return next((date for each in said if each and (date := _iso(each))), None)
 
     def _moments(self, name: str) -> Iterator[str | None]:
-        """Yield what ``time`` elements tell."""
+        """Yield the moments of ``time`` elements."""
         tree, times = self._tree, self._times
         own = (it for it in times if self._says(it, "itemprop", name.lower()))
         yield self._first("datetime", own)
@@ -302,7 +302,7 @@ def _words(text: str | None) -> str:
 
 
 def _iso(text: str) -> str | None:
-    """Return a date, or a date and time, of ISO 8601, or None if the text begins with none."""
+    """Return a date, or a date and time, of ISO 8601, or None if the text does not begin so."""
     if (match := _DATE.match(text.strip())) is None:
         return None
     found = "T".join(filter(None, match.groups()[:2])) + (match[3] or "").upper()

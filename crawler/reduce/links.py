@@ -1,4 +1,4 @@
-"""Links of a page: which elements lead elsewhere, where to, and what they are called.
+"""Links of a page: the elements that lead elsewhere, their targets and their anchors.
 
 The compiled core resolves most references (``freshet/compiled/targets.c``), and asks about the
 others; the tests have the same in Python (``tests/crawler/reduce/reference/links.py``).
@@ -31,7 +31,7 @@ _ANCHOR: Final = TRAITS["anchor"]
 
 
 class _Told(Structure):
-    """A page's links, as the core is told of them; the texts must live as long."""
+    """A page's links in the form for the core; the texts must live as long."""
 
     _fields_ = (
         *[(name, c_char_p) for name in "references relations anchors others kinds".split()],
@@ -44,7 +44,7 @@ class _Told(Structure):
 
 TRACKING: Final = "".join(f"{name}\n" for name in sorted(TRACKING_PARAMETERS)).encode()
 NAVIGABLE: Final = "".join(f"{name}\n" for name in sorted(NAMES["navigable"])).encode()
-#: Strangers who choose URLs do not know what the core tells them apart by.
+#: Random keys of the core's hash of URLs, so that strangers cannot choose colliding URLs.
 KEYS: Final = (c_uint64 * 2)(randbits(64), randbits(64))
 #: What Python answers of an element that leads nowhere.
 _NO_LINK: Final = 4 * "\0"
@@ -58,8 +58,8 @@ _drop: Final = function("targets_drop", [c_void_p])
 def links_of(tree: Tree, base: str, limit: int) -> tuple[Links, bool]:
     """Return a page's links, one for each canonical URL, and whether there are more.
 
-    References are resolved against ``base``. Of a URL the first link counts, or the first that does
-    not say ``nofollow``.
+    References are resolved against ``base``. For each URL the first link counts, or the first
+    without ``nofollow``.
 
     Raises:
         MemoryError: there is too little memory.
@@ -87,10 +87,10 @@ def links_of(tree: Tree, base: str, limit: int) -> tuple[Links, bool]:
 
 
 def parts_of(base: str) -> bytes:
-    """Return what the core adds simple references to, with a NUL behind each.
+    """Return the prefixes to which the core adds simple references, with a NUL after each.
 
-    That is the base, its folder, its origin, and the base without a query; all are empty if nothing
-    is simply added to it.
+    They are the base, its folder, its origin, and the base without a query; all are empty if
+    references cannot simply be added.
     """
     home, folder, origin = ("", "", "") if "@" in base else base_at(base).parts
     return f"{home}\0{folder}\0{origin}\0{home.partition('?')[0]}\0".encode()
@@ -113,8 +113,8 @@ def _answers(tree: Tree, asked: Sequence[int], base: str) -> bytes:
     return answers_about(rows, base)
 
 
-#: A link about which the core asks: whether it is a "link", an "anchor" or something else (an empty
-#: text), its reference and relations, its media type, and what it is called.
+#: A link in a question of the core: "link", "anchor" or an empty text for others, its reference and
+#: relations, its media type, and its anchor.
 LinkAsked: TypeAlias = tuple[str, str, str, str, str]
 
 
@@ -139,8 +139,8 @@ def _leads_to_page(rel: str, media_type: str) -> bool:
 def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:
     """Return links as columns, one entry for each canonical URL, and whether there are more.
 
-    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. Of a URL the
-    first occurrence counts, or the first that does not say ``nofollow``.
+    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. For each URL
+    the first occurrence counts, or the first without ``nofollow``.
     """
     links: dict[str, tuple[str, str, str]] = {}
     is_cut = False
@@ -202,15 +202,15 @@ _MAX_DELAY_S: Final = 10.0**9
 MetaRefresh: TypeAlias = tuple[float, str]
 
 
-#: What an element says of the page: its tag, and three texts. "title": a text in which something
-#: stands; "lang": the language tag of the root; "meta": its pragma, name and content, "noscript"
-#: where it counts without scripts only; "link": its relations, media type and reference. The core
+#: An element's statement about the page: its tag, and three texts. "title": a text that is not
+#: empty; "lang": the language tag of the root; "meta": its pragma, name and content, "noscript" if
+#: it counts without scripts only; "link": its relations, media type and reference. The core
 #: leaves out those that :class:`PageHead` does not ask for.
 HeadRow: TypeAlias = tuple[str, str, str, str]
 
 
 def rows_of(tree: Tree) -> Iterator[HeadRow]:
-    """Yield what the elements of a page say of all of it."""
+    """Yield the statements of a page's elements about the whole page."""
     root = tree.attributes(0)
     yield "lang", root.get("lang") or root.get("xml:lang") or "", "", ""
     for node in tree.named("title"):
@@ -233,14 +233,14 @@ def _metas_of(tree: Tree) -> Iterator[HeadRow]:
 
 
 def base_of(tree: Tree, url: str) -> str:
-    """Return what the references of a page from ``url`` are relative to."""
+    """Return the base of the references of a page at ``url``."""
     said = map(tree.attributes, tree.named("base"))
     # The first counts, if it is usable.
     return base_by(next((each["href"] for each in said if "href" in each), ""), url)
 
 
 def base_by(reference: str, url: str) -> str:
-    """Return what a base element with that reference makes of the URL of its page."""
+    """Return the base that an element with that reference makes of its page's URL."""
     return http_url(reference, url) or without_fragment(url)
 
 
@@ -253,7 +253,7 @@ RELATIONS: Final = ("canonical", "alternate", "feed", *sorted(HUB_RELATIONS))
 
 
 class PageHead:
-    """The words of a page about all of it; ``base_url`` is what its references are relative to."""
+    """A page's statements about itself; its references are relative to ``base_url``."""
 
     def __init__(self, rows: Iterable[HeadRow], base_url: str) -> None:
         self.base_url = base_url
@@ -270,7 +270,7 @@ class PageHead:
         return cls(rows_of(tree), base_of(tree, url))
 
     def title(self) -> str | None:
-        """Return the first title with a text, but for those of drawings."""
+        """Return the first title with a text, without titles of drawings."""
         return self._title
 
     def language(self) -> str | None:
@@ -311,7 +311,7 @@ class PageHead:
 
     def meta_refresh(self) -> MetaRefresh | None:
         """Return the first refresh that leads elsewhere, and that scripts would not prevent."""
-        # Where scripts run, what is said to others does not count.
+        # With scripts, the elements for browsers without scripts do not count.
         said = [
             content
             for tag, pragma, _, content in self._metas
@@ -330,7 +330,7 @@ class PageHead:
 
 
 def refresh_of(text: str, base: str) -> MetaRefresh | None:
-    """Return what a refresh in a page or in the header of that name says, if it leads elsewhere."""
+    """Parse a refresh of a page or of the header of that name, if it leads elsewhere."""
     match = _REFRESH.match(text)
     url = http_url(match[2] or match[3] or match[4] or "", base) if match else None
     return (min(float(match[1] or 0), _MAX_DELAY_S), url) if match and url else None

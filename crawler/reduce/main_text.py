@@ -1,8 +1,8 @@
 """The main text of a page, which is compared version by version: blocks of its chosen pieces.
 
-What is compared is what is delivered (:mod:`freshet.crawler.reduce.document`): a block has the
-words that the document shows. Only noise may differ: characters that nobody sees, and stamps, which
-change although nobody edited the page.
+The compared text is the delivered one (:mod:`freshet.crawler.reduce.document`): a block has the
+words that the document shows. Only noise may differ: invisible characters, and stamps, which change
+without an edit of the page.
 
 The compiled core cuts the pieces into blocks (``freshet/compiled/blocks.c``); the tests have the
 same in Python (``tests/crawler/reduce/reference/main_text.py``).
@@ -91,9 +91,9 @@ MOMENT: Final = re.compile(
     | (?:\d+(?:\.\d+)?[WDHMSwdhms]\s*)+)\s*""",
     re.VERBOSE | re.ASCII,
 )
-#: What stands in a link to its own heading; readers copy its address, and do not read it.
+#: Texts of a link to its heading; readers copy its address, and do not read it.
 PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "⚓", "\uf0c1"})
-#: URLs that are no place to go to.
+#: URLs without a page.
 _SCRIPTS: Final = ("javascript:", "vbscript:", "data:", "blob:", "about:")
 
 
@@ -170,7 +170,7 @@ _drop_writer: Final = function("writer_drop", [c_void_p])
 
 
 def written(tree: Tree, pieces: Sequence[Piece], base: str) -> WrittenPieces:
-    """Return the pieces of a tree in both forms, but for those of which nothing is left.
+    """Return the pieces of a tree in both forms, without empty ones.
 
     They are in document order. References of the page are relative to ``base``.
 
@@ -200,7 +200,7 @@ _COLUMNS: Final = 6
 
 
 class _Known:
-    """Facts of a page that the core is told, and answers to what it asks."""
+    """Facts of a page for the core, and answers to its questions."""
 
     def __init__(self, tree: Tree, base: str) -> None:
         self._tree = tree
@@ -222,7 +222,7 @@ class _Known:
         return _Told(*told, *parts, len(pieces), len(nodes))
 
     def answers(self, questions: bytes, nodes: bytes) -> _Answers:
-        """Answer what the core asks of nodes; an empty answer says no."""
+        """Answer the core's questions about nodes; an empty answer means no."""
         asked = zip(questions.decode().split("\0")[:-1], memoryview(nodes).cast("I"), strict=True)
         each = [self._answer(it[0], it[1:], node).encode() for it, node in asked]
         texts, ends = b"".join(each), array("I", accumulate(map(len, each)))
@@ -265,7 +265,7 @@ _ROLES: Final = (
     *((), NAMES["code"] | NAMES["verbatim"], ("br",), ("sup",), ("sub",), ("rt",), ("time",)),
     ("a",),
 )
-#: Added to that of one that makes no place.
+#: Added to the number of an element that makes no place.
 _IS_INLINE: Final = 16
 
 
@@ -307,7 +307,7 @@ _drop: Final = function("blocks_drop", [c_void_p])
 
 
 class _Cut(NamedTuple):
-    """Blocks, as the core tells of them: texts, kinds by number, and places.
+    """Blocks in the form of the core: texts, kinds by number, and places.
 
     ``bits`` are not 0 of a text that NFC may change, or that may be a stamp.
     """
@@ -342,7 +342,7 @@ def _named(tree: Tree, node: int) -> int:
 
 
 def _moments(tree: Tree) -> Iterator[int]:
-    """Yield the elements whose machine-readable time stands in place of their text.
+    """Yield the elements with a machine-readable time that replaces their text.
 
     "3 hours ago" reads otherwise tomorrow.
     """
@@ -355,7 +355,7 @@ def _moments(tree: Tree) -> Iterator[int]:
 
 
 def main_text(tree: Tree, pieces: Sequence[Piece]) -> Blocks:
-    """Return the blocks of these pieces: NFC, white space collapsed, none empty, and no stamps.
+    """Return the blocks of these pieces: NFC, white space collapsed, without stamps and empty ones.
 
     Raises:
         ValueError: a piece has nodes that the tree has not.

@@ -8,26 +8,26 @@ from freshet.crawler.reduce.boilerplate import FRAME_HOSTS, is_control, is_frame
 from freshet.crawler.reduce.content import is_shown
 from freshet.crawler.reduce.tree import LINK, SOURCES, Tree
 
-#: Attributes with the address; before a script has run it may stand in one of data.
+#: Attributes with the address; before a script has run it may be in a data attribute.
 _ADDRESSES: Final = ("href", "data", *SOURCES)
-#: Attributes with an address of elements in one that says none itself.
+#: Attributes with an address of elements inside of one without an address.
 _INSIDE: Final = {
     **dict.fromkeys("source embed object iframe video audio".split(), _ADDRESSES),
     "param": ("value",), "a": ("href",),
 }  # fmt: skip
 #: Names of parameters with an address.
 _PARAMETERS: Final = frozenset({"movie", "src", "url", "filename", "data"})
-#: What it is called, the first of these that says something.
+#: Its name is the first of these that is not empty.
 _LABELS: Final = ("title", "aria-label", "alt")
-#: A medium with a shorter side is none to a reader.
+#: A medium with a shorter side is invisible.
 _LEAST_SIDE: Final = 3
 
 
 def medium_of(tree: Tree, node: int, resolve: Callable[[str], str]) -> tuple[str, str]:
-    """Return the URL of a medium and what it is called; two empty texts if no reader sees it.
+    """Return the URL and the name of a medium; two empty texts if it is invisible.
 
     ``resolve`` gives the absolute URL of a reference, or an empty text. A medium without a name is
-    called by its tag. One in a link is a part of that, and adverts and trackers are none.
+    called by its tag. A medium in a link is part of the link; adverts and trackers do not count.
     """
     values = tree.attributes(node)
     names = (" ".join(values.get(name, "").split()) for name in _LABELS)
@@ -38,7 +38,7 @@ def medium_of(tree: Tree, node: int, resolve: Callable[[str], str]) -> tuple[str
 
 
 def _addresses(tree: Tree, node: int, values: Mapping[str, str]) -> Iterator[str]:
-    """Yield the references of an element, then those of elements in it."""
+    """Yield the references of an element, then of elements in it."""
     yield from filter(None, map(values.get, _ADDRESSES))
     for inner in range(node + 1, tree.end[node]):
         if names := _INSIDE.get(tree.tag(inner)):

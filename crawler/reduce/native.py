@@ -1,8 +1,8 @@
 """Pages of HTML that the compiled core reads by one call (``freshet/compiled/page.c``).
 
 It takes the steps of :mod:`.head`, :mod:`.links`, :mod:`.content`, :mod:`.main_text` and
-:mod:`.sketch` one after the other; objects are made of what is told in the end. Where the core does
-not know something, it asks a function here, for all of a page at once.
+:mod:`.sketch` one after the other; objects are made of the result at the end. If the core needs
+information, it calls a function here once for the whole page.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from freshet.crawler.reduce.tree_parser import failure_of, is_usable, limits_tol
 from freshet.crawler.urls import without_fragment
 from freshet.storage.records import Links
 
-#: What the core returns: Python failed to answer, the page must be made anew as readers see it, and
+#: Results of the core: Python failed to answer, the page must be read again as readers see it, and
 #: judging its pieces takes too long.
 _NOT_ANSWERED, _SHOWN_OTHERWISE, _TOO_MANY_PIECES = -6, -7, -8
 _NO_MEMORY: Final = -1
@@ -61,7 +61,7 @@ _COLUMNS: Final = 9
 
 
 class _Reading(threading.local):
-    """The page that a thread reads, and what went wrong with an answer."""
+    """The page that a thread reads, and the error of an answer."""
 
     url = base_url = ""
     error: BaseException | None = None
@@ -130,7 +130,7 @@ def _letters(question: bytes) -> bytes:
     return question.decode().lower().encode()
 
 
-#: In the order in which the core numbers what it asks about.
+#: In the order of the core's numbers of questions.
 _ANSWERS: Final[Sequence[Callable[[bytes], bytes]]] = (
     *(_base, _links, _characters, _names, _title, are_controls),
     *(_moments, settled, _places, _classes, _letters),
@@ -153,7 +153,7 @@ _ASK: Final = CFUNCTYPE(c_int64, c_int64, c_void_p, c_size_t, c_void_p)(_asked)
 
 
 class _Reader(Structure):
-    """The way to read pages; what it points at must live as long."""
+    """The method of reading pages; the objects that it points at must live as long."""
 
     _fields_ = (
         *[(name, c_void_p) for name in "vocabulary elements wording trees".split()],
@@ -178,7 +178,7 @@ _PLACES: Final = "page_head drawing noscript".split()
 
 @cache
 def _reader() -> tuple[_Reader, Any]:
-    """Return how pages are read, with what that points at.
+    """Return the method of reading pages, with the objects that it points at.
 
     Raises:
         OSError: the core cannot call the parser.
@@ -231,7 +231,7 @@ class ReadPage:
     """A page as the core has read it.
 
     Attributes:
-        head: what it says of itself.
+        head: its statements about itself.
         links: its links; ``is_cut``: it has more.
         blocks: its main text.
         sketch: the summary of that.
@@ -248,7 +248,7 @@ class ReadPage:
         told = string_at(at, ends[-1])
         *_, strings, text, kind, place, _ = ends
         texts, kinds, places = told[strings:text], told[text:kind], told[kind:place]
-        # What the head says, and then the columns of the links.
+        # The statements of the head, and then the columns of the links.
         said, first = told[:strings].decode().split("\0"), told.count(b"\0", 0, ends[0])
         count = (len(said) - 1 - first) // 4
         rows = iter(said[:first])

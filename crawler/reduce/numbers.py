@@ -10,9 +10,9 @@ from typing import Final
 from freshet.crawler.reduce.blocks import compared
 
 #: Groups of three after a blank, or digits with points, commas and apostrophes in between. A digit
-#: comes first: long texts without one are passed over fast.
+#: is first, so that long texts without one are searched fast.
 NUMBER: Final = re.compile(r"\d(?:\d{0,2}(?: \d{3})+(?!\d)(?:[.,]\d+)?|\d*(?:[.,'’]\d+)*)")
-#: Signs of currencies, and words that stand alone.
+#: Signs of currencies, and separate words.
 _CURRENCY: Final = (
     r"[$£¥¢\u20a0-\u20cf\u5186\u5143\uc6d0]|(?<![^\W\d_])(?:USD|EUR|GBP|JPY|CNY|CHF|AUD|NZD|CAD|"
     r"SEK|NOK|DKK|ISK|PLN|CZK|HUF|RON|BGN|TRY|RUB|UAH|INR|BRL|MXN|ZAR|ILS|KRW|SGD|HKD|THB|AED|SAR|"
@@ -30,8 +30,8 @@ _GROUPS: Final = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")
 def value_of(said: str) -> float | None:
     """Return the value of a number as people write it, None if it is a date, a version or such.
 
-    Of a point and a comma the last is the decimal mark. One of them alone that stands before
-    exactly three digits groups them, unless a lone 0 or more than three digits come before it.
+    Of a point and a comma the last is the decimal mark. One of them alone before exactly
+    three digits groups them, unless a lone 0 or more than three digits precede it.
 
     >>> [value_of(said) for said in ("1,234.50", "1.234,50", "1 234", "1.234", "0.125", "9.99")]
     [1234.5, 1234.5, 1234.0, 1234.0, 0.125, 9.99]
@@ -45,7 +45,7 @@ def value_of(said: str) -> float | None:
 
 
 def _parts(said: str) -> tuple[str, str] | None:
-    """Return what stands before and behind the decimal mark of a number, None of what is none."""
+    """Return the digits before and after the decimal mark of a number, None if it is not one."""
     plain = re.sub("[ '’]", "", said)
     is_grouped = len(plain) < len(said)
     marks = re.sub("[^.,]", "", plain)
@@ -63,7 +63,7 @@ def _parts(said: str) -> tuple[str, str] | None:
 
 # -- a number in a text --------------------------------------------------------
 
-#: The sign of a range ("10-20") is none.
+#: The hyphen of a range ("10-20") is not a minus.
 _MINUS: Final = re.compile(r"(?<!\w)[-\u2212]")
 _MOST_NUMBERS: Final = 10_000
 

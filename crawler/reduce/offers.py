@@ -21,7 +21,7 @@ _MOST_OFFERS: Final = 20
 #: Characters of an element that shows a price, and how far around its digits it may reach.
 _LONGEST: Final = 80
 _STEPS: Final = 4
-#: Characters before a price that tell it from other numbers of its element.
+#: Characters before a price that distinguish it from other numbers of its element.
 _CONTEXT: Final = 20
 _FRAMES: Final = frozenset({"header", "nav", "footer", "aside"})
 _STRUCK: Final = frozenset({"del", "s", "strike"})
@@ -40,7 +40,7 @@ class Offer:
     """A price on a page: its value, the text that shows it, and a selector of that element.
 
     ``number`` is empty if the price is the first number there; else it is the text around it, with
-    ``*`` in its place, as in alert rules. ``is_stated`` says whether the page's data has it, too.
+    ``*`` in its place, as in alert rules. ``is_stated``: the page's data has it as well.
     """
 
     value: float
@@ -61,9 +61,9 @@ class Offers:
 def offers(body: bytes, content_type: str | None, *, deepest: int | None = None) -> Offers:
     """Return the prices on a page.
 
-    Stated are the prices of offers in JSON-LD, microdata, RDFa and ``meta`` elements (schema.org,
-    Open Graph). Shown are numbers with a currency: those that are stated come first, struck-out
-    ones and those in the page's frame last.
+    Stated prices are offers in JSON-LD, microdata, RDFa and ``meta`` elements (schema.org, Open
+    Graph). Shown prices are numbers with a currency: stated ones are first, struck-out ones and
+    those in the page's frame last.
 
     Raises:
         RecursionError: the tree has more than ``deepest`` levels.
@@ -77,7 +77,7 @@ def offers(body: bytes, content_type: str | None, *, deepest: int | None = None)
     return Offers(found, stated)
 
 
-# -- what the page's data states -----------------------------------------------
+# -- stated prices -------------------------------------------------------------
 
 
 def _stated(tree: LexborHTMLParser) -> Iterator[float]:
@@ -117,11 +117,11 @@ def _value(said: object) -> Iterator[float]:
             yield value
 
 
-# -- what the page shows -------------------------------------------------------
+# -- shown prices --------------------------------------------------------------
 
 
 class _Shown(NamedTuple):
-    """The innermost element that shows a price, its text, the value, and what stands before it."""
+    """The innermost element that shows a price, its text, the value, and the text before it."""
 
     node: LexborNode
     text: str
@@ -155,7 +155,7 @@ def _around(node: LexborNode | None) -> _Shown | None:
 
 
 def _has_raised_digits(node: LexborNode) -> bool:
-    """Return whether digits stand higher, as cents do: texts do not keep that (29⁹⁹ is 2999)."""
+    """Return whether digits are raised, like cents: texts do not keep that (29⁹⁹ is 2999)."""
     return node.tag == "sup" or any(re.search(r"\d", each.text()) for each in node.css("sup"))
 
 

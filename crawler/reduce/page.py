@@ -52,9 +52,9 @@ class ParsedPage:
 
     ``canonical`` (a hint), ``feeds`` and ``base_url`` are resolved and without fragments;
     ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
-    this crawler; ``blocks`` is the main text; ``remark`` says what was not read as asked
-    for; ``hub_links`` are its links to its hub and to itself; ``requisites`` are the URLs that it
-    needs to be shown, if they were asked for. ``sketch`` is the summary of the main text, if it was
+    this crawler; ``blocks`` is the main text; ``remark`` names deviations from the
+    settings; ``hub_links`` are its links to its hub and to itself; ``requisites`` are the URLs
+    that it needs to be shown, if requested. ``sketch`` is the summary of the main text, if it was
     made with it.
     """
 
@@ -80,7 +80,7 @@ Chosen: TypeAlias = tuple[Tree, Sequence[Piece]]
 
 
 class _Kept(NamedTuple):
-    """A page that was parsed: its bytes, type and selectors, and what tells what was chosen."""
+    """A parsed page: its bytes, type and selectors, and its choice of content."""
 
     body: bytes
     content_type: str | None
@@ -123,7 +123,7 @@ def parse(
     deepest: int | None = None,
     requisites: bool = False,
 ) -> ParsedPage:
-    """Parse a page. ``url`` is where it came from, ``content_type`` its header, if any.
+    """Parse a page. ``url`` is its URL, ``content_type`` its header, if any.
 
     What is read without markup (:mod:`freshet.crawler.reduce.formats`) has no links.
     ``agent_token`` is the robots token, ``hints`` select the main text in HTML, ``requisites`` asks
@@ -174,9 +174,9 @@ def standing(
 ) -> Blocks:
     """Return the blocks of a page with these digests, also beside its content.
 
-    There are none if one of the digests stands nowhere. What is in an element that tells whether it
-    is shown, such as a tab, does not count: the words there may come and go although the markup has
-    them. Raises as :func:`parse`.
+    The result is empty if the page lacks one of the digests. Texts in an element with a state, such
+    as a tab, do not count: they may be shown and hidden although the markup has them. Raises as
+    :func:`parse`.
     """
     chosen = chosen_lately(body, content_type, NO_HINTS)
     if chosen is None:
@@ -189,7 +189,7 @@ def standing(
         tree, _ = chosen
     pieces = Pieces(tree)
     every = having(main_text(tree, pieces), digests)
-    # Mostly one stands nowhere, and nothing need be known of what is shown.
+    # Mostly one is missing, and visibility need not be computed.
     if not every:
         return every
     holders = pieces.holders
@@ -203,7 +203,7 @@ def standing(
 
 
 def having(blocks: Blocks, digests: Set[int]) -> Blocks:
-    """Return the blocks with these digests, none if one of them is of no block."""
+    """Return the blocks with these digests, empty if one of them is missing."""
     found = block_digests(blocks.texts)
     if not digests <= set(found):
         return Blocks()
@@ -213,12 +213,12 @@ def having(blocks: Blocks, digests: Set[int]) -> Blocks:
 
 
 def _within(ordered: Sequence[int], nodes: range) -> Sequence[int]:
-    """Return those of ordered nodes that are in a range."""
+    """Return the ordered nodes in a range."""
     return ordered[bisect_left(ordered, nodes.start) : bisect_left(ordered, nodes.stop)]
 
 
 def _toggled(tree: Tree, holders: Sequence[int]) -> Iterator[range]:
-    """Yield the nodes of each element that is shown at times; one that holds most pieces is none.
+    """Yield the nodes of each element with a state, except for one with most of the pieces.
 
     ``holders`` are the elements of the pieces, sorted.
     """
@@ -247,8 +247,8 @@ _NONE: Final = frozenset({"d-none", "display-none"})
 
 @lru_cache(maxsize=4096)
 def _tells_state(names: str) -> bool:
-    """Return whether one of these names, an id or classes, is that of a state."""
-    # What stands before the colon says when a style counts.
+    """Return whether one of these names, an id or classes, is a state's."""
+    # The part before the colon is a condition of a style.
     tokens = [token.rpartition(":")[2] for token in names.split()]
     words = (words_of(token) for token in tokens)
     return not _NONE.isdisjoint(tokens) or any(
@@ -298,7 +298,7 @@ def beginning(
     agent_token: str = "freshet",  # a robots token is no secret
     max_links: int = 50_000,
 ) -> ParsedPage:
-    """Return what a page says of itself and its links, without text, as far as the limits allow.
+    """Return the metadata and links of a page, without text, as far as the limits allow.
 
     For pages that :func:`parse` cannot read; raises as that.
     """
@@ -314,7 +314,7 @@ def beginning(
 def _about(
     head: PageHead, links: Links, encoding: str | None, agent_token: str, **others: Any
 ) -> ParsedPage:
-    """Return a page with what its head says."""
+    """Return a page with the statements of its head."""
     return ParsedPage(
         base_url=head.base_url,
         encoding=encoding,
@@ -349,7 +349,7 @@ def tree_shown(
 ) -> tuple[Tree, bytes]:
     """Return the tree of a page as readers see it, and the page so.
 
-    Addresses that Cloudflare hides stand in it, and shadow roots are elements. Raises as
+    It contains addresses that Cloudflare hides, and shadow roots as elements. Raises as
     :func:`tree_of`.
     """
     tree = tree_of(html, limits, partly=partly)
@@ -373,7 +373,7 @@ def _shown(html: bytes) -> bytes:
 def _with_address(found: re.Match[bytes]) -> bytes:
     """Return the tag and the address that a script would write in place of the text.
 
-    The same page comes with and without this protection, and the text hides which address changed.
+    The same page is served with and without this protection, and the text hides the address.
     """
     return found[1] + _address(found)
 
@@ -385,7 +385,7 @@ def _address(found: re.Match[bytes]) -> bytes:
 
 
 def markup_of(body: bytes, content_type: str | None) -> bytes:
-    """Return a body as HTML in UTF-8, whatever its format."""
+    """Return a body of any format as HTML in UTF-8."""
     html = format_of(content_type).read(body, content_type).html
     return utf8_of(body, content_type)[0] if html is None else html
 
@@ -406,14 +406,14 @@ def refuse_depth(html: bytes, deepest: int | None) -> None:
 
 # -- stubs -------------------------------------------------------------------
 
-#: A longer page is none.
+#: A longer page is not a stub.
 _STUB_BYTES: Final = 65_536
 _UNSHOWN: Final = re.compile(
     r"<!--.*?(?:-->|\Z)|<title\b.*?</title\s*>|<style\b.*?</style\s*>|<!doctype[^>]*>|<\?xml[^>]*>",
     re.IGNORECASE | re.DOTALL,
 )
 _ANY_TAG: Final = re.compile(r"</?([a-z][^\s/>]*)([^>]*)>", re.IGNORECASE)
-#: Elements that show nothing without a text in them.
+#: Elements that are invisible without a text in them.
 _EMPTY_ELEMENTS: Final = frozenset(
     "html head title meta link style base body div span p br hr main article section header footer "
     "nav aside center font b i em strong a ul ol li dl table thead tbody tfoot tr td th "
@@ -424,7 +424,7 @@ _SHOWING: Final = re.compile(r"url\(|\bbackground\s*=|\brefresh\b|\bhref\s*=", r
 
 
 def is_stub(body: bytes, content_type: str | None, *, is_plain: bool) -> bool:
-    """Return whether a body is white space, or a page of HTML in which there is nothing to see.
+    """Return whether a body is white space, or an HTML page without visible content.
 
     A word, a picture, a frame, a form, a link or a script in it is something.
     """
@@ -461,7 +461,7 @@ def selector_of(
 ) -> dict[str, str]:
     """Return as ``selector`` one that takes a block out of two versions, else "".
 
-    It selects one element, and takes a few blocks of it and nothing else. Raises as :func:`parse`.
+    It selects one element, with only a few blocks. Raises as :func:`parse`.
     """
 
     def texts(**selectors: Any) -> list[Counter[str]]:
@@ -487,7 +487,7 @@ def selector_of(
 
 
 def _takes_few(whole: Counter[str], left: Counter[str], inside: Counter[str], text: str) -> bool:
-    """Return whether a page without what a selector takes lacks a few blocks of it, with a text.
+    """Return whether a page without the selected part lacks only a few blocks, with a text.
 
     ``inside`` are the blocks that are taken.
     """
@@ -498,7 +498,7 @@ def _takes_few(whole: Counter[str], left: Counter[str], inside: Counter[str], te
 
 
 def _holders(tree: LexborHTMLParser, text: str) -> Iterator[LexborNode]:
-    """Yield the innermost elements with a text, whatever its white space, in document order."""
+    """Yield the innermost elements with a text, ignoring white space, in document order."""
     wanted, waiting = "".join(text.split()), [tree.body] if tree.body else []
     while waiting:
         node = waiting.pop()
@@ -510,7 +510,7 @@ def _holders(tree: LexborHTMLParser, text: str) -> Iterator[LexborNode]:
 
 
 def selectors_of(node: LexborNode | None) -> Iterator[str]:
-    """Yield selectors of an element, by its own name before its place below a named one."""
+    """Yield selectors of an element, first by its name, then by its place below a named one."""
     path, steps = "", _STEPS
     while node and (steps := steps - 1) and (tag := node.tag or "").replace("-", "").isalnum():
         yield from (f"{own}{path}" for own in _named(node, tag))

@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-#: Address space that pages may take in the first process and in the second, beyond that of the
-#: process with its modules, so that all processes stay below 400 MB. 10 MiB of running text take
+#: Address space of pages in the first process and in the second, beyond the process with its
+#: modules, so that all processes stay below 400 MB. 10 MiB of running text take
 #: 90 MB of it, 5 MiB of links 140 MB, 3 MiB of short table cells 170 MB; a megabyte of
 #: documentation takes 24 MB, and its document 40 MB.
 _FIRST_LIMIT_BYTES: Final = 180 << 20
 _SECOND_LIMIT_BYTES: Final = 44 << 20
-#: What a process has loaded before its memory is limited; what a call needs beside it is added.
+#: Modules that a process loads before its memory is limited; a call may add others.
 _MODULES: Final = ("freshet.crawler.reduce.page", "freshet.crawler.reduce.sitemaps", *MODULES)
-#: Bounds on a body for the second process: its length, and its work beside that of a calm one.
+#: Bounds on a body for the second process: its length, and its work in units of a calm body's.
 _SECOND_BYTES: Final = 2 << 20
 _SECOND_TIMES: Final = 2
-#: Digests of a document are made in the event loop's thread if a body is so many times shorter.
+#: Digests of a document are made in the event loop's thread if a body is this many times shorter.
 #: They take up to four times as long as the text, but the tree and the choice are mostly at hand;
 #: the slowest generated body of 128 KiB took 0.2 s.
 _DOCUMENT_TIMES: Final = 8
@@ -169,7 +169,7 @@ class Parser:
             requisites=self.requisites,
         )
         if not inline:
-            # Memory for what is read there always is bounded by that process alone.
+            # Only that process bounds the memory of formats that are always read there.
             second = self._second_for(body) if most != 0 else None
             return await self._parse_apart(read, body, url, content_type, second=second)
         await self._turns.take()
@@ -246,7 +246,7 @@ class Parser:
     async def standing(
         self, body: bytes, url: str, content_type: str | None, digests: Set[int]
     ) -> Blocks | Unparsable | None:
-        """Find as :func:`.page.standing`, as :meth:`channels`; None where selectors choose."""
+        """Find as :func:`.page.standing`, as :meth:`channels`; None if selectors choose."""
         if self.hints(url) != NO_HINTS:
             return None
         read = partial(standing, body, content_type, digests)
@@ -265,7 +265,7 @@ class Parser:
         is_bounded = len(body) <= self._inline_bytes
         if is_bounded and format_of(content_type).most_inline is None and is_calm(body):
             try:
-                # Its tree is mostly at hand, which the parser's process would make anew.
+                # Its tree is mostly cached; the parser's process would make it again.
                 return read() if is_small else await asyncio.to_thread(read)
             except Exception as error:  # noqa: BLE001  # as in parse()
                 return Unparsable(f"{type(error).__name__}: {error}"[:200])
@@ -323,7 +323,7 @@ class Parser:
         function: "partial[Result]",
         time_limit_s: float,
     ) -> tuple[Result | Unparsable, float]:
-        """Call the function in a fresh process behind other slow pages; return the seconds, too."""
+        """Call the function in a fresh process after other slow pages; return also the seconds."""
         size, time = max(size, _LEAST_SLOW_BYTES), asyncio.get_running_loop().time
         if self._slow_bytes + size > SLOW_BYTES:
             meet("pages that are slow to parse", origin(url).host)
@@ -367,13 +367,13 @@ def _as_tuples(value: Any) -> Any:
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """One process that answers one call at a time; started anew after any call that failed."""
+    """One process that answers one call at a time; it is restarted after a failed call."""
 
     _wall_limit_s: float | None
     _memory_limit_bytes: int
     _modules: list[str] = field(default_factory=lambda: [*_MODULES], init=False)
     _process: Process | None = field(default=None, init=False)
-    # A lock is open for a moment while it goes from one call to the next, a semaphore is not.
+    # A lock is open for a moment between two calls, a semaphore is not.
     _turn: asyncio.Semaphore = field(default_factory=asyncio.Semaphore, init=False)
 
     @property
@@ -389,7 +389,7 @@ class _Worker:
         *,
         fresh: bool = False,
     ) -> Result | Unparsable:
-        """Return the function's result, of that kind, or the reason why the page has none.
+        """Return the function's result, of that kind, or the reason for a lack of one.
 
         For lack of memory in a process that has answered other calls, a fresh one tries again;
         ``fresh`` asks for it from the start.
@@ -400,7 +400,7 @@ class _Worker:
         """
         async with self._turn:
             if (module := function.func.__module__) not in self._modules:
-                # The process must not count what it imports as the page's.
+                # The process must not charge imports to the page.
                 self._modules.append(module)
                 fresh = True
             if fresh:

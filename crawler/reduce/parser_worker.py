@@ -3,13 +3,13 @@
 Reads calls from standard input and writes answers to standard output. A call is its limit of
 processor time and a function of this project without arguments, pickled; an answer is a frame of
 its length (8 bytes, big-endian) and JSON, ``[result, problem, whether that is a lack of memory,
-memory held in bytes]``, of which the parent need not believe more than its types: a hostile body
+memory held in bytes]``, of which the parent trusts the types alone: a hostile body
 may have taken over this process.
 
-The limit of its memory counts from its size with its modules: what these take differs between
-machines, and is no page's. It ends at the end of its input, when its parent dies, with
-``OUT_OF_MEMORY`` where it has none left for an answer, and by SIGPROF, which comes although no line
-of Python is reached, and does not count time in which the process waited.
+The limit of its memory counts from its size with its modules, which differs between machines and is
+not a page's. It ends at the end of its input, when its parent dies, with ``OUT_OF_MEMORY`` if it
+has no memory for an answer, and by SIGPROF, which also interrupts compiled code, and does not count
+time in which the process waited.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from typing import IO, Any, Final
 
 #: The length that precedes every answer.
 FRAME: Final = Struct(">Q")
-#: Its exit status where it has no memory left to read a call or to say so: ENOMEM.
+#: Its exit status without memory to read a call or to report that: ENOMEM.
 OUT_OF_MEMORY: Final = 12
 _PR_SET_PDEATHSIG: Final = 1
 #: Fields of ``/proc/self/statm``.
@@ -58,7 +58,7 @@ def main(memory_limit_bytes: int, parent: int, modules: Sequence[str]) -> None:
 
 def _confine(memory_limit_bytes: int, parent: int) -> None:
     # The interrupt of a terminal and a service's stop reach the whole group; this process
-    # goes on for as long as its parent drains.
+    # continues while its parent drains.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if sys.platform == "linux":
@@ -73,9 +73,9 @@ def _confine(memory_limit_bytes: int, parent: int) -> None:
 def _answer(time_limit_s: float, function: Callable[[], object]) -> bytes:
     signal.setitimer(signal.ITIMER_PROF, time_limit_s)
     try:
-        # An answer may be too large for the memory that is left, too.
+        # An answer may also be too large for the remaining memory.
         return _as_json(function())
-    except Exception as error:  # noqa: BLE001  # whatever a hostile body causes, it is said
+    except Exception as error:  # noqa: BLE001  # any error of a hostile body is reported
         problem = f"{type(error).__name__}: {error}"[:200]
         # Lexbor gives up where it gets no memory.
         is_lack = isinstance(error, MemoryError) or type(error).__name__ == "SelectolaxError"

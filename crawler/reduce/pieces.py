@@ -1,7 +1,6 @@
 """The pieces of a page in columns, cut by the compiled core (``freshet/compiled/pieces.c``).
 
-They are those of :func:`.cutting.pieces_of`, which says what pieces are, and which tests compare
-with these.
+They equal the pieces of :func:`.cutting.pieces_of`, which defines pieces; tests compare both.
 """
 
 from __future__ import annotations
@@ -72,8 +71,8 @@ HEADINGS: Final = NAMES["headings"]
 class Piece:
     """A run of text, or one element, that is kept or left out as a whole: its nodes in a tree.
 
-    ``kind`` is the tag of what is written, ``p`` for any run of text; ``holder`` is the element, or
-    the block in which the run stands.
+    ``kind`` is the tag in the output, ``p`` for any run of text; ``holder`` is the element, or the
+    block around the run.
     """
 
     kind: str
@@ -109,7 +108,7 @@ ELEMENTS: Final = _elements()
 
 
 class TreeColumns(Structure):
-    """The columns of a tree as the core reads them; what they are of must live as long."""
+    """The columns of a tree in the form for the core; the tree must live as long."""
 
     _fields_ = (
         ("nodes", c_char_p), ("said", c_char_p), ("text", c_char_p), ("values", c_char_p),
@@ -118,7 +117,7 @@ class TreeColumns(Structure):
 
     @classmethod
     def of(cls, tree: Tree) -> Self:
-        """Return those of a tree."""
+        """Return the columns of a tree."""
         told = tree.nodes, tree.said, tree.text, tree.values
         return cls(*told, len(tree), len(tree.owner), len(tree.text), len(tree.values))
 
@@ -137,7 +136,7 @@ _ROW: Final = 6
 
 
 class _Held(NamedTuple):
-    """Pieces in the core, and what it reads, which must live as long."""
+    """Pieces in the core, with its input, which must live as long."""
 
     core: c_void_p
     columns: TreeColumns
@@ -178,12 +177,12 @@ class Pieces(Sequence[Piece]):
 
     @property
     def holders(self) -> list[int]:
-        """The element in which each stands."""
+        """The element around each piece."""
         return self._rows[1::_ROW].tolist()
 
     @property
     def controls(self) -> list[bool]:
-        """For each, true if it is only controls, such as a button, or stands in one."""
+        """For each, true if it is only controls, such as a button, or is in one."""
         return [acts > 0 for acts in self._rows[_ROW - 1 :: _ROW]]
 
     @property
@@ -260,18 +259,18 @@ class Pieces(Sequence[Piece]):
 
 
 def columns_of(told: Callable[..., None], core: c_void_p, count: int) -> list[bytes]:
-    """Return so many columns of which the core tells."""
+    """Return ``count`` columns of the core."""
     at, lengths = (c_void_p * count)(), (c_size_t * count)()
     told(core, at, lengths)
     return [string_at(*each) if each[1] else b"" for each in zip(at, lengths, strict=True)]
 
 
 def checked(result: int, tree: Tree) -> None:
-    """Raise the error for which a number of the core stands.
+    """Raise the error of a number of the core.
 
     Raises:
-        MemoryError: there is too little memory.
-        ValueError: what the core was told is not in the tree.
+        MemoryError: the memory does not suffice.
+        ValueError: an argument of the core is not in the tree.
     """
     if result == numeric.CONSTANTS["NO_MEMORY"]:
         raise MemoryError(f"no memory for the pieces of a page of {len(tree):,} nodes")

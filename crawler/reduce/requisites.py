@@ -1,7 +1,7 @@
 """Requisites of a page by its HTML and CSS: style sheets, images, fonts and scripts.
 
-Those that scripts load are not found; frames are pages, and films and sounds are left out.
-Every pattern here takes time in proportion to the text, whatever that is.
+Requisites that scripts load are not found; frames are pages, and films and sounds are left out.
+Every pattern here takes time in proportion to any text.
 """
 
 import re
@@ -42,7 +42,7 @@ _LARGEST: Final = 0x10FFFF
 
 
 def css_references(css: str) -> Iterator[str]:
-    """Yield the references of a style sheet, as they are meant, in its order."""
+    """Yield the references of a style sheet, unescaped, in order."""
     set_ends_at = 0
     for token in _TOKEN.finditer(css, 0, _CSS_CHARS):
         number = token.lastindex
@@ -76,7 +76,7 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 # -- pages -------------------------------------------------------------------
-#: Relations of links to what is shown with the page, not instead of it.
+#: Relations of links to resources that are shown with the page, not instead of it.
 _RELATIONS: Final = frozenset(
     "stylesheet icon apple-touch-icon apple-touch-icon-precomposed mask-icon preload "
     "modulepreload".split()
@@ -88,17 +88,17 @@ _REFERENCES: Final = {
     **dict.fromkeys(("image", "use"), ("href", "xlink:href")),
     **dict.fromkeys(("body", "table", "tr", "td", "th"), ("background",)),
 }  # fmt: skip
-#: Those with several, of which the browser chooses one.
+#: Attributes with several URLs, of which the browser chooses one.
 _SETS: Final = {
     "link": ("imagesrcset",), **dict.fromkeys(("img", "source"), ("srcset", "data-srcset"))
 }  # fmt: skip
 _READ: Final = tuple(dict.fromkeys((*_REFERENCES, *_SETS)))
-#: HTML, section 4.8.4.3.10: a URL, and what says for which screen it is, up to a comma.
+#: HTML, section 4.8.4.3.10: a URL, and its descriptor of a screen, up to a comma.
 _CANDIDATE: Final = re.compile(r"([^\s,]\S*)(?:(?<=,)|\s[^,(]*+(?:\([^)]*+\)?[^,(]*+){0,64},?|\Z)")
 
 
 def page_requisites(tree: Tree, base: str) -> tuple[str, ...]:
-    """Return the URLs, without fragments, that a page needs: what all of it needs comes first.
+    """Return the URLs, without fragments, that a page needs, those of the whole page first.
 
     ``base`` is what references are relative to.
     """

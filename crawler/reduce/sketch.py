@@ -1,13 +1,13 @@
 """The sketch of a page: digests, and MinHash values of its main text's shingles.
 
-The set compared is that of the 4-word shingles of the main text as one stream of words.
+The compared sets have the 4-word shingles of the main text as one stream of words.
 Of each set the sketch keeps the minima of 128 permutations (A. Broder, "On the resemblance
 and containment of documents", 1997): the share of minima in which two sketches agree
 estimates the resemblance, |A and B| / |A or B|. It never decides whether a page changed; the
 digests do that exactly.
 
 Sketches are stored and compared over years, so every hash is fixed by this module and the
-version byte: nothing depends on Python's ``hash``, the platform or a library's default.
+version byte, independent of Python's ``hash``, the platform and the defaults of libraries.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _at: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer
 #: A character beyond ASCII is another in lower case.
 _CASED: Final = -2
 
-#: A text is cut after so many characters, even in a word: stored hashes depend on it.
+#: A text is cut after this many characters, even in a word: stored hashes depend on it.
 SLICE: Final = 1 << 14
 
 # Scripts that are written without spaces between words: a character is a token. Thai, Lao,
@@ -69,13 +69,13 @@ _UNSPACED: Final = re.compile(
 
 
 def _class(character: str) -> int:
-    """Return what a character is to words: 1 stands between, 2 in one, 3 is one; 4 more: cased."""
+    """Return a character's class: 1 between words, 2 in a word, 3 a word; 4 more if cased."""
     is_part = character.isalnum() or character == "_"
     kind = 3 if _UNSPACED.match(character) else 2 if is_part else 1
     return kind + 4 * (character.lower() != character)
 
 
-#: The classes of all characters; 0: not asked for yet, as all of them would take a second.
+#: The classes of all characters; 0: not computed yet, because all of them would take a second.
 CLASSES: Final = (ctypes.c_uint8 * (sys.maxunicode + 1))(*map(_class, map(chr, range(128))))
 
 
@@ -105,8 +105,8 @@ def classify(codes: Iterable[int]) -> None:
         CLASSES[each] = _class(chr(each))
 
 
-#: The version of what is stored: Zstandard of the version that the core writes, which is stored in
-#: older stores. The hashes are the same. Versions before the first release, 1 and 2, are not read.
+#: The version in the store: the core's version packed by Zstandard; older stores have the core's
+#: version. The hashes are the same. Versions before the first release, 1 and 2, are not read.
 VERSION: Final = 4
 PLAIN_VERSION: Final = 3
 PERMUTATIONS: Final = 128
@@ -118,7 +118,7 @@ _EMPTY_MINIMUM: Final = 0xFFFFFFFF
 
 
 class _Packing(threading.local):
-    """Packs and unpacks in one thread; to make both anew takes as long as their work."""
+    """Packs and unpacks in one thread; making both takes as long as their work."""
 
     def __init__(self) -> None:
         self.pack = zstandard.ZstdCompressor(level=1).compress
@@ -214,7 +214,7 @@ def body_digest(body: bytes) -> bytes:
 
 
 def text_digest(blocks: Iterable[str]) -> bytes:
-    """Return 16 bytes of BLAKE2b over the main text as one line, wherever blocks end."""
+    """Return 16 bytes of BLAKE2b over the main text as one line, ignoring ends of blocks."""
     return body_digest(" ".join(blocks).encode("utf-8", "replace"))
 
 
@@ -227,7 +227,7 @@ def block_digest(block: str) -> int:
 def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch:
     """Reduce a main text. A text of fewer than four words is a single shingle.
 
-    ``places`` say where the blocks stand (:mod:`freshet.crawler.reduce.blocks`), if that is known.
+    ``places`` has the places of the blocks (:mod:`freshet.crawler.reduce.blocks`), if known.
     """
     encoded = _encoded(blocks)
     shingles = _distinct_shingles(_hashed(b"\n".join(encoded)))
@@ -255,9 +255,9 @@ def _encoded(blocks: Iterable[str]) -> list[bytes]:
 
 
 def _digests(encoded: Sequence[bytes]) -> tuple[Words64, bytes]:
-    """Return the digests of blocks, and that of their text."""
+    """Return the digests of blocks, and of their text."""
     lengths = np.fromiter(map(len, encoded), np.uint64, len(encoded))
-    # A space stands between two of them.
+    # A space separates two of them.
     ends = lengths.cumsum(dtype=np.uint64) + np.arange(len(encoded), dtype=np.uint64)
     text, digests = b" ".join(encoded), np.empty(len(encoded), "<u8")
     whole = bytearray(_TEXT_DIGEST)
@@ -299,7 +299,7 @@ def minima(shingles: Words32) -> Words32:
 def resemblance(old: Sketch, new: Sketch) -> tuple[float, float]:
     """Return the resemblance of two texts, |A and B| / |A or B|, and the standard error.
 
-    The error is that of a binomial share, √(R(1 - R)/128). Where it is 0, R is below 3/128, or
+    The error is a binomial share's, √(R(1 - R)/128). If it is 0, R is below 3/128, or
     above 1 - 3/128, with 95 % confidence (rule of three). Two empty texts resemble each other
     wholly, an empty and another one not at all.
     """

@@ -21,13 +21,13 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, Selectola
 
 from freshet.compiled import function
 
-#: Bounds on a calm body: its tags, and what they can make a parser do beyond what every body
-#: costs: a tenth of a second.
+#: Bounds on a calm body: its tags, and the work that they can cause beyond the work of every body,
+#: a tenth of a second.
 _CALM_TAGS: Final = 32_000
 _CALM_NS: Final = 1e8
 #: Measured with Lexbor of selectolax 1.0.2: a tag searches all open elements, rebuilds formatting
 #: elements, and compares each attribute with those before it; a text that follows another one is
-#: added to it in another place. A link that nobody has seen costs us as much.
+#: added to it in another place. A new link costs us as much.
 _SEARCH_NS: Final = 2.5
 _REBUILD_NS: Final = 240.0
 _COMPARE_NS: Final = 1.6
@@ -39,7 +39,7 @@ ELEMENTS: Final = tomllib.loads((files(__package__) / "elements.toml").read_text
 #: Names of elements, relations and classes by what they have in common.
 NAMES: Final = {what: frozenset(names.split()) for what, names in ELEMENTS["sets"].items()}
 _CLOSES: Final = {name: closed.split() for name, closed in ELEMENTS["closes"].items()}
-#: Elements by what the compiled core does at them: their kinds there, as bits.
+#: Elements by their treatment in the compiled core: their kinds there, as bits.
 _KINDS: Final = (
     (1, NAMES["childless"]),
     # They may be open between an element and the tag that ends it.
@@ -58,7 +58,7 @@ _KINDS: Final = (
 
 
 def _entries() -> Iterator[int]:
-    """Yield the fields of each name: its letters, its own bit, those it closes, its kinds."""
+    """Yield the fields of each name: its letters, its bit, the bits it closes, its kinds."""
     bits = {name: 1 << i for i, name in enumerate(sorted(set().union(*_CLOSES.values())))}
     for name in sorted(set().union(*(names for _, names in _KINDS)), key=_letters):
         closes = sum(bits[closed] for closed in _CLOSES.get(name, ()))
@@ -79,7 +79,7 @@ _parser_work: Final = _short("parser_work", [c_char_p, c_size_t, c_void_p, c_siz
 
 
 class _Work(NamedTuple):
-    """Bounds on what a body can make a parser do, whatever the parser takes its bytes for.
+    """Bounds on the work that a body can cause in a parser, for any reading of its bytes.
 
     Its ``tags`` of both kinds, the elements that may be open at once (``deepest``; the parser may
     add twice as many), the formatting elements that may be rebuilt in others (``left``), the sum
@@ -118,7 +118,7 @@ def is_calm(body: bytes, times: int = 1) -> bool:
 def holds(body: bytes, sought: bytes) -> int:
     """Return which of some texts a body holds, a bit each, the first one's the lowest.
 
-    There are 32 at most, each with a NUL behind it. All at once: most bodies hold none of them.
+    At most 32 are given, each with a NUL after it. All at once, because most bodies contain none.
     """
     return int(_holds(body, len(body), sought))
 
@@ -133,7 +133,7 @@ def max_depth(body: bytes) -> int:
 
     Comments and the contents of ``script``, ``style`` and their like are skipped; void
     elements do not nest, nor do elements with an implied end tag in themselves. An end tag
-    that matches nothing near is ignored, so that errors add to the depth.
+    without a start tag near is ignored, so that errors add to the depth.
 
     Raises:
         MemoryError: there is too little memory, four times the bytes of the body at worst.
@@ -146,7 +146,7 @@ def max_depth(body: bytes) -> int:
 
 #: Without mutation events: with them every ``option`` costs a walk over all those before.
 PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
-#: Elements deeper than this are no nodes; it bounds the recursion of views.
+#: Elements deeper than this are not nodes; it bounds the recursion of views.
 LEVELS: Final = 101
 
 
@@ -231,7 +231,7 @@ _SOUGHT: Final = (
 
 
 def _meanings() -> dict[str, _Meaning]:
-    """Return what each name means; its place in the dictionary is its number in every tree."""
+    """Return the meaning of each name; its place in the dictionary is its number in every tree."""
     places, never = _by_name("places", PLACES), _by_name("never", PLACES)
     traits, shown = _by_name("traits", TRAITS), ELEMENTS["shown"]
     named = dict.fromkeys((*places, *never, *traits, *shown))
@@ -268,7 +268,7 @@ _JOINTS: Final = re.compile("[-_]")
 
 
 def meaning_of(tag: str, attributes: Mapping[str, str | None]) -> _Meaning:
-    """Return what is said of an element by all of its names."""
+    """Return the meaning of an element by all of its names."""
     own = MEANINGS.get(tag, NOTHING)
     names = chain.from_iterable(
         _names(own, tag, *attribute)
@@ -297,13 +297,13 @@ def _names(own: _Meaning, tag: str, attribute: str, value: str | None) -> Iterat
 
 # -- the tree ------------------------------------------------------------------
 
-#: Characters of a text in a link that are read, and of what it is called.
+#: Characters of a text in a link that are read, and of its anchor.
 _READ: Final = 2_000
 _WRITTEN: Final = 200
 
 
 def collapsed(text: str) -> str:
-    """Return the beginning of what a link is called, with white space collapsed."""
+    """Return the beginning of a link's anchor, with white space collapsed."""
     return " ".join(text[:_READ].split())[:_WRITTEN].rstrip()
 
 
@@ -311,16 +311,16 @@ def collapsed(text: str) -> str:
 class Tree:
     """The elements and texts of a page in document order, as columns; the first is the root.
 
-    ``parent`` is the number of the element in which a node stands, the root's is its own. ``end``
-    is that of the next node behind all that stands in it. ``name`` is a number in ``names``, 0 of
-    a text. ``text_at`` to ``text_end`` are its octets in ``text``, which is UTF-8: of an element
-    those of all texts in it. ``said_at`` to ``said_end`` are its attributes: ``attribute`` is a
-    number in ``names``, ``owner`` that of the element, ``value_at`` to ``value_end`` are octets in
+    ``parent`` is the number of the element around a node, for the root its own. ``end`` is the
+    number of the next node after its contents. ``name`` is a number in ``names``, 0 for a text.
+    ``text_at`` to ``text_end`` are its octets in ``text``, which is UTF-8: for an element, of all
+    texts in it. ``said_at`` to ``said_end`` are its attributes: ``attribute`` is a number in
+    ``names``, ``owner`` the element's number, ``value_at`` to ``value_end`` are octets in
     ``values``.
 
-    ``place`` has the bits of :data:`PLACES` that the element and those around it make, ``trait``
-    those of :data:`TRAITS` that it is, ``holds`` the traits of the seen elements in it. ``chars``
-    counts the characters of its seen texts without white space around each, ``linked`` those in
+    ``place`` has the bits of :data:`PLACES` of the element and its ancestors, ``trait`` its bits of
+    :data:`TRAITS`, ``holds`` the traits of the visible elements in it. ``chars`` counts the
+    characters of its visible texts without white space around each, ``linked`` those in
     links below it. Texts in a control, such as a button, count in it and not around it; only a
     control that has some is held.
 
@@ -340,7 +340,7 @@ class Tree:
     ``listed`` are the elements of each name in :data:`LISTED`, in document order.
     ``plain`` are the values as text if they are ASCII, else an empty one.
 
-    ``nodes`` and ``said`` are the same columns as the core has them, rows of 32-bit numbers.
+    ``nodes`` and ``said`` are the same columns in the form of the core, rows of 32-bit numbers.
     """
 
     names: tuple[str, ...]
@@ -377,7 +377,7 @@ class Tree:
 
     @property
     def body(self) -> int:
-        """The body, or the root of a document that has none."""
+        """The body, or the root of a document without one."""
         return next(self.named("body"), 0)
 
     def tag(self, node: int) -> str:
@@ -455,7 +455,7 @@ class Tree:
 
 #: Names that views of every page look for.
 LISTED: Final = frozenset("base body link meta time title".split())
-#: By the number of a name whether it is one of them; the last one is of all that have no meaning.
+#: By the number of a name, whether it is one of them; the last one is for all without a meaning.
 _IS_LISTED: Final = np.array([*(name in LISTED for name in KNOWN), False])
 _NODE_COLUMNS: Final = 12
 #: The place of the name among them.

@@ -101,7 +101,7 @@ _SHADOWED: Final = {
     part: re.compile(rb"%b[rR][oO][oO][tT][mM]" % part) for part in (b"hadow", b"HADOW")
 }
 _RAW_NAMES: Final = b"script|style|textarea|title|xmp|iframe|noembed|noframes"
-#: Comments and raw text, in which there are no tags, and tags of templates.
+#: Comments and raw text, which have no tags, and tags of templates.
 _TEMPLATES: Final = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(%b)\b.*?(?:</\1\b|\Z)|<(/?)template(?![^\s/>])([^<>]*)>" % _RAW_NAMES,
     re.DOTALL | re.IGNORECASE,
@@ -112,10 +112,10 @@ _MODE: Final = re.compile(rb"\sshadowrootmode\s*=\s*[\"']?(?:open|closed)\b", re
 def with_shadow_roots(html: bytes) -> bytes:
     """Return a page with its declarative shadow roots (HTML, section 4.12.3) as elements.
 
-    Readers see what stands in them, but to the parser they are templates, which are empty in every
-    tree. Of those that never end nothing is changed.
+    Readers see their contents, but to the parser they are templates, which are empty in every tree.
+    Templates that never end are not changed.
     """
-    # Faster than to make all letters small. Styles in a page have shadows, too.
+    # Faster than lower-casing. Style sheets in a page have shadows as well.
     if not any(part in html and sign.search(html) for part, sign in _SHADOWED.items()):
         return html
     tags = sorted(_shadow_tags(html))
@@ -125,7 +125,7 @@ def with_shadow_roots(html: bytes) -> bytes:
 
 
 def _shadow_tags(html: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield where tags of shadow roots begin and end, and what stands in their place."""
+    """Yield the start and end of tags of shadow roots, and their replacements."""
     opened: list[re.Match[bytes]] = []
     for found in _TEMPLATES.finditer(html):
         slash, attributes = found.group(2, 3)
@@ -145,8 +145,8 @@ def _shadow_tags(html: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 #: What hides the tags behind it: comments and raw text.
 _HIDING: Final = re.compile(rb"<!--|<(%b)\b" % _RAW_NAMES)
-#: Parts of a page that React sends later, their places, the edges of what stands there until then,
-#: and the calls that put parts in their places; ``$RS`` names the part first.
+#: Parts of a page that React sends later, their places, the edges of the placeholders there, and
+#: the calls that put parts in their places; ``$RS`` names the part first.
 _PART: Final = re.compile(rb'<div hidden(?:="")? id="(S:[0-9a-f]+)">')
 _PLACE: Final = re.compile(rb'<template id="([BP]:[0-9a-f]+)"></template>')
 _DIV: Final = re.compile(rb"<div\b|<(/)div>")
@@ -164,7 +164,7 @@ def as_scripts_leave(html: bytes) -> bytes:
 
     To such a browser all of a ``noscript`` element is text. To a parser without scripts an
     ``<iframe/>`` in it, or a comment without an end, hides the rest of the page; each ends with the
-    element here. Parts that React streams behind a page stand where its calls put them.
+    element here. Parts that React streams after a page are moved to the places of its calls.
     """
     held = holds(html, _LEFT)
     if held & _NOSCRIPT and (ends := list(_missing_ends(html))):
@@ -231,7 +231,7 @@ def _filled(
 
 
 def _end(edges: re.Pattern[bytes], html: bytes, at: int) -> re.Match[bytes] | None:
-    """Return the edge that ends what was opened before ``at``."""
+    """Return the edge that ends the placeholder that was opened before ``at``."""
     depth = 1
     for edge in edges.finditer(html, at):
         depth += -1 if edge[1] else 1
@@ -277,7 +277,7 @@ def _sums(tree: Tree, place: array[int]) -> dict[str, array[int]]:
     for node, name in enumerate(tree.name):
         if name:
             chars[node] = linked[node] = holds[node] = 0
-    # From the last on: what stands in a node is behind it.
+    # From the last on: the contents of a node follow it.
     for node in range(len(tree) - 1, 0, -1):
         if not place[node] & UNSEEN:
             parent, trait = tree.parent[node], tree.trait[node]
@@ -306,11 +306,11 @@ def _remarked(tree: Tree, marks: Mapping[int, str | None]) -> tuple[list[int], a
 
 
 def _is_unseen(tree: Tree, node: int) -> bool:
-    """Return whether a node is not seen for what it says of itself."""
+    """Return whether a node is invisible by its own attributes."""
     if not tree.place[node] & UNSEEN:
         return False
     if node and tree.place[tree.parent[node]] & UNSEEN:
-        # As all in the element that is around it; what does it say itself?
+        # Like all contents of its parent; only its own attributes decide.
         return meaning_of(tree.tag(node), tree.attributes(node)).place & UNSEEN > 0
     return True
 
@@ -385,7 +385,7 @@ def _native(octets: bytes, limits: TreeLimits) -> Tree:
 
 
 def failure_of(result: int, limits: TreeLimits, length: int) -> TreeLimit | MemoryError:
-    """Return the error for which the core's number stands, of a page of that length."""
+    """Return the error of the core's number, for a page of that length."""
     if cut := _cut_by(result, limits):
         return TreeLimit(cut)
     reason = "Lexbor gave up" if result == _NOT_PARSED else "no memory for its tree"
@@ -414,7 +414,7 @@ def tree_at(made: c_void_p, cut: str = "") -> Tree:
     return tree_from((*KNOWN, *others_named), (nodes, said, links), texts)
 
 
-#: Of threads that make their first trees one tells the core what it needs.
+#: One of the threads that make their first trees prepares the core.
 _PREPARING: Final = Lock()
 
 
@@ -464,7 +464,7 @@ def _prepare() -> None:
         raise MemoryError("no memory for what elements mean")
 
 
-#: A page with something of all that columns tell.
+#: A page with an example for each column.
 _PROBE: Final = (
     "<!doctype html><html lang=en><head><title>A page</title><meta name=x content='a &amp; é'>"
     "<script>if (a < b) c()</script></head><body class=k><nav role=NAVIGATION><a href='/'>Up</a>"

@@ -1,7 +1,7 @@
 """Trees of pages by selectolax's public interface: slower than :mod:`.tree_parser`.
 
-This says what the columns of a tree mean, runs where the compiled core cannot, and is what tests
-compare the core with.
+This module defines the meaning of a tree's columns, runs if the compiled core cannot, and is the
+reference of the core's tests.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from freshet.crawler.urls import reference_head
 
 
 def reference(parser: LexborHTMLParser, links: int = 0) -> Tree:
-    """Return the tree of a page that selectolax has parsed, and so many of its links at most.
+    """Return the tree of a page that selectolax has parsed, with at most ``most_links`` links.
 
     Raises:
         MemoryError: Lexbor has not even made the elements that every page has.
@@ -95,7 +95,7 @@ class Node:
 
 @dataclass(slots=True)
 class _Link:
-    """An element that leads elsewhere, what stands in it, and its attributes."""
+    """An element that leads elsewhere, its contents, and its attributes."""
 
     node: int
     last: int
@@ -104,10 +104,10 @@ class _Link:
 
 @dataclass(slots=True)
 class _Deep:
-    """The open elements that are too deep for rows of their own.
+    """The open elements that are too deep for a row.
 
-    There are ``count``, ``muted`` of these in one that is not seen. ``lasting`` is the row of one
-    that has a row all the same; ``lasting_at`` elements were open with it, 0 if none is.
+    They are ``count``, ``muted`` of these in an invisible one. ``lasting`` is the row of one that
+    has a row nevertheless; ``lasting_at`` elements were open with it, 0 without one.
     """
 
     count: int = 0
@@ -127,7 +127,7 @@ class _Builder:
         self._values = _Text()
         self._open: list[int] = []
         self._deep = _Deep()
-        #: The parts of the text that is the last node and goes on.
+        #: The parts of the text of the last node, which may continue.
         self._text: list[str] = []
         #: All links, and those that are open; alternative texts by node.
         self._links: list[_Link] = []
@@ -135,7 +135,7 @@ class _Builder:
         self._pictures: dict[int, str] = {}
 
     def tree(self, most_links: int) -> Tree:
-        """Return what was built."""
+        """Return the tree."""
         rows = array("I", [number for node in self._nodes for number in astuple(node)])
         text, values = b"".join(self._texts.parts), b"".join(self._values.parts)
         links = list(islice(self._different(), most_links))
@@ -164,7 +164,7 @@ class _Builder:
                 yield link
 
     def _is_called(self, text: Node) -> bool:
-        """Return whether a text in a link counts for what it is called.
+        """Return whether a text in a link counts for its anchor.
 
         Raw text and values of hidden controls do not.
         """
@@ -172,7 +172,7 @@ class _Builder:
         return not trait & RAW and not (trait & ACTS and text.place & UNSEEN)
 
     def _anchors(self, links: Iterable[_Link], text: bytes, most: int) -> list[str]:
-        """Return the words of links, none of those behind so many octets."""
+        """Return the anchors of links, without words after this many octets."""
         size, anchors = 0, list[str]()
         for link in links:
             anchors.append("" if size > most else self._anchor(link, text))
@@ -190,7 +190,7 @@ class _Builder:
         return words or collapsed(next((alt for alt in pictures if alt is not None), ""))
 
     def add(self, root: LexborNode) -> None:
-        """Add an element and all that stands in it."""
+        """Add an element with its contents."""
         for node, begins in _walk(root):
             if node.is_text_node and begins and not self._deep.muted:
                 self._add_text(node.text_content or "")
@@ -260,7 +260,7 @@ class _Builder:
             self._links.append(self._open_links[-1])
 
     def _show(self, tag: str, element: LexborNode) -> None:
-        """Add the text that an element shows beside what stands in it."""
+        """Add the text that an element shows beside its contents."""
         attributes = element.attributes
         means = meaning_of(tag, attributes)
         if means.shown:
@@ -275,7 +275,7 @@ class _Builder:
         if above.trait & ALTERNATIVES:
             return not trait & PREFERRED
         before = len(self._nodes) - parent - 1
-        # A text, such as a line break, may stand before the first element.
+        # A text, such as a line break, may precede the first element.
         return bool(
             above.trait & FIRST and (before > 1 or (before and self._nodes[parent + 1].name))
         )
@@ -312,7 +312,7 @@ class _Builder:
             self._add_up(len(self._nodes) - 1)
 
     def _add_up(self, number: int) -> None:
-        """Add what a node holds to its parent, unless it is not seen."""
+        """Add the counts of a node to its parent, unless it is invisible."""
         node = self._nodes[number]
         if not number or node.place & UNSEEN:
             return
@@ -345,7 +345,7 @@ class _Text:
 
 
 def _place_in(element: Node) -> int:
-    """Return the place of what stands in an element; in a medium nothing is seen."""
+    """Return the place of an element's contents; contents of a medium are invisible."""
     return element.place | (UNSEEN if element.trait & MEDIUM else 0)
 
 
@@ -354,7 +354,7 @@ def _tag_of(number: int) -> str:
 
 
 def _trait_of(element: LexborNode, trait: int) -> int:
-    """Return the traits that an element has of those that its name and attributes say."""
+    """Return the traits of an element among those of its name and attributes."""
     if not trait & ALTERNATIVES:
         return trait
     return trait & ~FIRST | PREFERRED if _has_preferred(element) else trait & ~ALTERNATIVES
@@ -363,7 +363,7 @@ def _trait_of(element: LexborNode, trait: int) -> int:
 def _has_preferred(element: LexborNode) -> bool:
     """Return whether one is in an element that is seen in place of its siblings.
 
-    It stands directly in the element, or in one with alternatives that does.
+    It is directly in the element, or in a child with alternatives.
     """
     for child, trait in _traits_in(element):
         if trait & PREFERRED:
@@ -374,7 +374,7 @@ def _has_preferred(element: LexborNode) -> bool:
 
 
 def _traits_in(element: LexborNode) -> Iterator[tuple[LexborNode, int]]:
-    """Yield the elements directly in one, and the traits that their names say."""
+    """Yield the children of an element, and the traits of their names."""
     child = element.first_child
     while child is not None:
         if child.is_element_node:

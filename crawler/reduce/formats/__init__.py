@@ -121,9 +121,9 @@ class _ReaderIn:
 #: Entry points that give a :class:`Format`; they precede ours.
 GROUP: Final = "freshet.formats"
 #: The first with matching media types is taken, so the general ones are last. Feeds and sitemaps
-#: are recognised earlier by their root element (:mod:`freshet.crawler.reduce.sitemaps`). Bodies longer
-#: than ``most_inline`` are read outside of the event loop's process: the worst body of this length
-#: takes 100 ms.
+#: are recognised earlier by their root element (:mod:`freshet.crawler.reduce.sitemaps`). Bodies
+#: longer than ``most_inline`` are read outside of the event loop's process: the worst body of this
+#: length takes 100 ms.
 FORMATS: Final[list[Format]] = [
     Format("text/html", _as_it_came),
     Format(
