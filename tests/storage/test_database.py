@@ -218,7 +218,7 @@ async def test_a_migration_begins_only_where_the_disk_has_room_for_it(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SmallStore(made).execute(f"PRAGMA user_version = {newest() - 1}")
-    SmallStore(made).execute("DROP TABLE past_robots")
+    SmallStore(made).execute("DROP INDEX page_refused")
     before = made.read_bytes()
     with monkeypatch.context() as patched:
         full = shutil.disk_usage(made)._replace(free=1_000)

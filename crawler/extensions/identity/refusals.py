@@ -19,21 +19,24 @@ _LEAST: Final = 3
 _SHARE: Final = 0.1
 _SHOWN: Final = 20
 
+#: Only hosts that refuse pages are read, by the index ``page_refused``, which has this condition.
 _SQL: Final = f"""
-    WITH judged AS (
-        SELECT host_id, status,
-            iif(rejected_digest IS NULL, '', rejected_as) AS rejected
-        FROM page WHERE last_kind IS NOT NULL AND alias_of IS NULL
-    ), asked AS (
-        SELECT host_id, count(*) AS visited, sum(status = 401) AS unauthorized,
-            sum(status = 403) AS forbidden,
-            sum(status = 429 OR rejected = 'rate_limited_page') AS too_many,
-            sum(rejected = 'captcha' AND status NOT IN (401, 403, 429)) AS challenged
-        FROM (SELECT host_id, ifnull(status, 0) AS status, rejected FROM judged)
-        GROUP BY host_id
+    WITH refusing AS (
+        SELECT host_id, sum(status IS 401) AS unauthorized, sum(status IS 403) AS forbidden,
+            sum(status IS 429 OR rejected = 'rate_limited_page') AS too_many,
+            sum(rejected = 'captcha' AND ifnull(status, 0) NOT IN (401, 403, 429)) AS challenged
+        FROM (
+            SELECT host_id, status, iif(rejected_digest IS NULL, '', rejected_as) AS rejected
+            FROM page WHERE (status IN (401, 403, 429)
+                OR rejected_as IN ('captcha', 'rate_limited_page'))
+                AND last_kind IS NOT NULL AND alias_of IS NULL
+        ) GROUP BY host_id
     )
-    SELECT origin, visited, unauthorized, forbidden, too_many, challenged
-    FROM asked JOIN host ON host.id = host_id
+    SELECT origin, (
+            SELECT count(*) FROM page
+            WHERE host_id = host.id AND last_kind IS NOT NULL AND alias_of IS NULL
+        ), unauthorized, forbidden, too_many, challenged
+    FROM refusing JOIN host ON host.id = host_id
     WHERE unauthorized + forbidden + too_many + challenged >= {_LEAST}
     ORDER BY unauthorized + forbidden + too_many + challenged DESC, origin
 """

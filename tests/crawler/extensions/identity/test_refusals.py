@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from freshet.crawler.extensions.identity import refusals
 from freshet.crawler.extensions.identity.refusals import (
     HostRefusals,
     lines,
@@ -13,6 +14,7 @@ from freshet.crawler.extensions.identity.refusals import (
 )
 from tests.integration.scripted import Page, scripted
 from tests.integration.test_commands import LOCAL, Shell, links, page
+from tests.storage.small_store import SmallStore, rows
 
 
 def host(origin: str, *counts: int) -> HostRefusals:
@@ -66,3 +68,10 @@ async def test_a_store_tells_who_refuses_its_crawler(tmp_path: Path) -> None:
     ]
     _, told, _ = await shell("status")
     assert "Refused to a crawler" in told
+
+
+def test_a_status_reads_the_refused_pages_alone(small: SmallStore) -> None:
+    plan = "\n".join(row[3] for row in rows(small.path, f"EXPLAIN QUERY PLAN {refusals._SQL}"))
+    assert "USING INDEX page_refused" in plan
+    assert "SCAN page\n" not in plan
+    assert "SEARCH page USING INDEX page_host" in plan
