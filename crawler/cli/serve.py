@@ -85,9 +85,10 @@ async def _serve(db: Path, settings: Settings, source: SettingsSource, *, login:
         return [f"shard {shard}: {why}" for shard, why in stores.down.items()], told
 
     told = {"state": "serving", "version": __version__}
-    if settings.operation.token and not db.exists():
+    if login and not db.exists():
         # Sites are added in the browser.
         await (await open_store(db, owner="serve")).close()
+        say("store:", "green", f"{db} is new and empty")
     stores = open_stores(db)
     await stores.readable()
     tell_down(db, stores.down)

@@ -141,6 +141,11 @@ def test_what_cannot_be_served_is_refused_in_one_line(
         place = f"127.0.0.1:{other.getsockname()[1]}"
         code, line = refused("--db", tmp_path / "crawl.db", "--listen", place)
     assert (code, f"{place}: cannot listen there: Address already in use" in line) == (1, True)
+    # With a token a name that was mistyped makes no store, either.
+    monkeypatch.setenv("FRESHET_OPERATION__TOKEN", TOKEN)
+    code, line = refused("--db", tmp_path / "none.db")
+    assert (code, "none.db" in line) == (1, True)
+    assert not (tmp_path / "none.db").exists()
     monkeypatch.setenv("FRESHET_OPERATION__TOKEN", "short")
     code, line = refused("--db", tmp_path / "crawl.db")
     assert (code, "at least 16 letters" in line, "short" in line) == (1, True, False)
@@ -155,9 +160,10 @@ async def test_a_login_link_makes_a_token_and_counts_once(tmp_path: Path) -> Non
     )
     assert process.stderr is not None
     try:
-        said = [(await process.stderr.readline()).decode() for _ in range(3)]
+        said = [(await process.stderr.readline()).decode() for _ in range(4)]
         (token,) = re.findall(r"^token: ([0-9a-f]{64}) ", said[0])
-        (link,) = re.findall(r"^log in once: (http://127\.0\.0\.1:\d+/login\?once=\S+) ", said[2])
+        assert said[1].startswith(f"store: {tmp_path / 'new.db'} is new and empty")
+        (link,) = re.findall(r"^log in once: (http://127\.0\.0\.1:\d+/login\?once=\S+) ", said[3])
         assert token not in file.read_text()
         assert f"sha256:{hashlib.sha256(token.encode()).hexdigest()}" in file.read_text()
         assert file.read_text().startswith("# ours\n[crawl]\nmax_pages = 5\n")
