@@ -1,1 +1,1 @@
-"""The pages for people: what a store holds, and what its daemon does, in a browser."""
+"""The pages for people: a store and its daemon in a browser."""

@@ -33,7 +33,7 @@ from freshet.storage.records import FetchResult, StoredSeed
 from freshet.storage.stores import is_folder
 from freshet.storage.tables import runs
 
-#: Looks that are kept, pages of a list that are looked at, and the time for all of them.
+#: Stored looks, most pages of a list that are fetched for a look, and the time for all of them.
 _KEPT, _LOOKED_AT, _LOOK_S = 20, 5, 90.0
 _HOPS, _DAY_S = 5, 86_400
 _ROBOTS: Final = "robots.txt"
@@ -48,7 +48,7 @@ SCOPES: Final[Mapping[str, str]] = {
 class FoundPage:
     """The things found at an address: a line for each of robots.txt, page, scripts, feeds, sitemap.
 
-    ``trouble`` says why the page could not be read, or "".
+    ``trouble`` is the reason why the page could not be read, or "".
     """
 
     url: str
@@ -80,7 +80,7 @@ class Adding:
         self._tasks = set[asyncio.Task[None]]()
 
     async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
-        """Return the form, what was found, or the first visits."""
+        """Return the form, the findings of a look, or the first visits."""
         wanted = asked.query.get("look", "")
         look = next((it for it in self._looks if str(it.number) == wanted), None)
         return {
@@ -91,10 +91,10 @@ class Adding:
         }  # fmt: skip
 
     async def change(self, asked: DashboardRequest, form: Mapping[str, str]) -> str:
-        """Look at new sites, or add those of a look; return the place that shows it.
+        """Look at new sites, or add the sites of a look; return the URL of the result.
 
         Raises:
-            UsageError: what was typed is wrong; nothing was kept.
+            UsageError: the input is wrong; it was not stored.
         """
         if "look" not in form:
             return f"/add?look={self._begin(asked, form).number}"
@@ -108,7 +108,7 @@ class Adding:
         return f"/add?look={look.number}"
 
     def _begin(self, asked: DashboardRequest, form: Mapping[str, str]) -> SiteLook:
-        """Begin to look at what was typed."""
+        """Begin a look at the typed URLs."""
         typed = form.get("urls", "").strip()
         listed = read_sites(typed.encode(), "")
         for problem in listed.problems:
@@ -161,7 +161,7 @@ async def _look(look: SiteLook) -> None:
 async def _look_at(
     found: FoundPage, settings: Settings, seed: StoredSeed, parser: Any, fetcher: Any
 ) -> None:
-    """Fetch a page with its robots.txt, and a sitemap, and note what they hold."""
+    """Fetch a page with its robots.txt, and a sitemap, and record the findings."""
     told, result = Check(seed.url), None
     for url in filter(None, (seed.url, seed.fallback_url)):
         told = Check(url)
@@ -184,7 +184,7 @@ async def _look_at(
 
 
 async def _sitemap(fetcher: Any, url: str) -> str:
-    """Return what a sitemap names, in words."""
+    """Describe the contents of a sitemap."""
     answer = await fetcher.fetch(Request(url, "sitemap"))
     if answer.outcome != "fetched" or looks_like(answer.body[:4_096]) != "sitemap":
         return "none at /sitemap.xml; one that robots.txt names is read"
@@ -203,7 +203,7 @@ async def _followed(fetcher: Any, settings: Settings, told: Check) -> FetchResul
 
 
 def _of_page(page: ParsedPage, url: str) -> Iterator[tuple[str, str]]:
-    """Yield what a page says, and where it leads."""
+    """Yield the facts about a page and its links."""
     here = str(origin(url))
     inside = sum(str(origin(each)) == here for each in page.links.urls)
     yield "page", f"{counted(len(page.blocks), 'block')} of main text"
@@ -247,7 +247,7 @@ async def _add(asked: DashboardRequest, look: SiteLook, form: Mapping[str, str])
 def _tables(
     asked: DashboardRequest, url: str, said: Mapping[str, str]
 ) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the table of a site, if it says anything that does not hold there already."""
+    """Yield the table of a site, if it differs from the settings there."""
     match = url.split("/")[2]
     if said["scope"] in ("list", "prefix"):
         match = url if said["scope"] == "list" else f"{url}*"
@@ -270,7 +270,7 @@ async def _keep(path: Path, seeds: tuple[StoredSeed, ...], now: float) -> None:
 
 
 async def _visits(asked: DashboardRequest, look: SiteLook) -> list[tuple[str, Any]]:
-    """Return what visits to the new sites have found today, None before the first request."""
+    """Return today's results of visits to the new sites, None before the first request."""
     found = []
     for place in dict.fromkeys(str(origin(it.url)) for it in look.seeds[:_LOOKED_AT]):
         read = asking(sites.sites, since_day=int(asked.now // _DAY_S), order="origin", only=place)

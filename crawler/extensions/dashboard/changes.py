@@ -53,7 +53,7 @@ async def newest(
     """Return the newest changes with summaries, where the next ones begin, and the shards down.
 
     Noise is left out unless it is ``wanted``. The place is None if no others follow. ``altered``
-    words stand in the differences, of which ``limit`` are made, or in titles or URLs.
+    words must occur in the differences, of which ``limit`` are made, or in titles or URLs.
     """
     wanted.setdefault("kinds", _KINDS[""])
     parts, down = await asked.library.each(
@@ -92,7 +92,7 @@ async def _summarised(
     db: Reader, made: Documents, found: ChangesPage, shard: int, *, limit: int,
     altered: Sequence[str],
 ) -> list[_Listed]:  # fmt: skip
-    """Return changes with their summaries; a last entry says where others may follow."""
+    """Return changes with their summaries; a last entry has the place of the next ones."""
     listed, compared, end = list[_Listed](), 0, found.before
     words = [word.casefold() for word in altered]
     for number, it in found.changes:
@@ -111,7 +111,7 @@ def _is_large(change: PageChange, size: float) -> bool:
 
 
 async def _summary(db: Reader, made: Documents, it: PageChange, words: Sequence[str]) -> str | None:
-    """Return what changed, or why a visit failed; None unless it has all ``words``."""
+    """Return the change, or the reason of a failure; None unless it has all ``words``."""
     blocks = await change_blocks(db, made.parser, it) if is_of_text(it) else ()
     texts = {each: _altered(each) for each in blocks}
     whole = "\n".join([it.url, it.title or "", it.reason or "", *texts.values()]).casefold()
@@ -122,7 +122,7 @@ async def _summary(db: Reader, made: Documents, it: PageChange, words: Sequence[
 
 
 def _in_a_line(it: PageChange, blocks: Sequence[AlignedBlock]) -> str:
-    """Return what changed in these blocks, or why a visit failed."""
+    """Return the change of these blocks, or the reason of a failure."""
     if not is_of_text(it):
         return it.reason or in_kinds(it.kinds)
     return in_one_line(blocks, _SUMMARY_WIDTH) if blocks else in_counts(it)

@@ -26,10 +26,10 @@ _END_S: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ChildState:
-    """The state of the daemon, and what can be done about it.
+    """The state of the daemon, and the possible actions.
 
-    ``can`` is "start", "stop" or "": then ``advice`` says how it is done elsewhere. ``said`` is the
-    last line of a child that has ended by itself.
+    ``can`` is "start", "stop" or ""; in the last case ``advice`` gives the command for it. ``said``
+    is the last line of a child that has ended by itself.
     """
 
     runs: bool
@@ -41,7 +41,7 @@ class ChildState:
 class DaemonChild:
     """Starts and stops the daemon of a store.
 
-    Where another program keeps services, that is systemd or a container engine, it starts none.
+    If another program manages services, systemd or a container engine, it does not start a child.
     """
 
     def __init__(self, db: Path, source: SettingsSource | None) -> None:
@@ -59,7 +59,7 @@ class DaemonChild:
         return ["daemon", "--db", str(self._db), *named]
 
     def state(self) -> ChildState:
-        """Return whether a daemon runs, and what can be done here."""
+        """Return whether a daemon runs, and the possible actions."""
         owner = owner_of(self._db / SHARDS_FILE if is_folder(self._db) else self._db)
         child = self._child
         if child is not None and child.returncode is None:
@@ -95,7 +95,7 @@ class DaemonChild:
         self._reading = asyncio.create_task(self._read(self._child))
 
     async def stop(self) -> None:
-        """Let the child end after the requests under way; raises UsageError if none runs."""
+        """End the child after its requests under way; raises UsageError without a child."""
         if self._child is None or self._child.returncode is not None:
             raise UsageError(self.state().advice or "no daemon of this server runs")
         self._child.send_signal(signal.SIGTERM)
@@ -111,9 +111,9 @@ class DaemonChild:
                 await self._child.wait()
 
     async def _read(self, child: Process) -> None:
-        """Keep the last line of the child, which says why it ended; one that was stopped says none.
+        """Store the last line of the child, the reason of its end; without one if it was stopped.
 
-        What it writes has to be read, so that it goes on.
+        Its output has to be read, else it would block.
         """
         assert child.stderr is not None  # noqa: S101 - a pipe
         with suppress(ValueError):

@@ -34,7 +34,7 @@ _FORGONE = 0.1
 
 
 async def opened(asked: DashboardRequest) -> Mapping[str, object]:
-    """Return what the overview shows, and curves of the last days, which change slowly."""
+    """Return the data of the overview, with curves of the last days, which change slowly."""
     return {**await shown(asked), "days": await _curves(asked)}
 
 
@@ -44,10 +44,10 @@ _ByDay: TypeAlias = dict[int, tuple[float, float, float]]
 
 
 async def _curves(asked: DashboardRequest) -> list[dict[str, object]]:
-    """Return by day what visits found, the budget, and the fresh share in percent.
+    """Return by day the results of visits, the budget, and the fresh share in percent.
 
-    ``expected`` is by the outlooks of the daemon, ``fresh`` by the audits of the day, from ``low``
-    to ``high``; those of several shards cannot be compared, so that a folder has none.
+    ``expected`` is from the daemon's forecasts, ``fresh`` from the audits of the day, from ``low``
+    to ``high``; audits of several shards cannot be combined, so a folder has no such values.
     """
     days = await sites.by_day(asked)
     read = asking(_outlooks, since=int(days[0][0] // _DAY_S) if days else 0)
@@ -87,7 +87,7 @@ async def _outlooks(db: Reader, since: int) -> tuple[_ByDay, _ByDay]:
 
 
 async def shown(asked: DashboardRequest) -> Mapping[str, object]:
-    """Return what the overview shows."""
+    """Return the data of the overview."""
     parts, down = await asked.library.each(lambda _: partial(_read, now=asked.now))
     found = list(parts.values())
     it = found[0] if len(found) == 1 else merged_standing(found, asked.now)
@@ -110,7 +110,7 @@ async def shown(asked: DashboardRequest) -> Mapping[str, object]:
 
 
 def _paused(kept: Iterable[SiteSetting]) -> Iterator[str]:
-    """Yield the pages and hosts that are paused. A pattern with ``*`` is no pause."""
+    """Yield the pages and hosts that are paused. A pattern with ``*`` is not a pause."""
     for it in kept:
         if (it.key, it.value) == ("never", "true") and "*" not in it.match:
             yield it.match
@@ -173,7 +173,7 @@ async def _read(made: Documents, now: float) -> StatusReport:
 
 
 def _without_robots(it: StatusReport) -> Iterator[WaitingHost]:
-    """Yield the hosts whose robots.txt cannot be reached, so that nothing is fetched there."""
+    """Yield the hosts with an unreachable robots.txt, where no page is fetched."""
     for origin, robots in it.robots_unreachable:
         if robots.standing == "unreachable":
             yield WaitingHost(origin, None, f"robots.txt: {robots.reason}", 0)

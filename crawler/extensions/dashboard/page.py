@@ -24,7 +24,7 @@ WAITS = "not visited yet"
 #: Results of visits by which pages are listed.
 RESULTS = (*KINDS, WAITS)
 _VISITS, _BLOCKS, _SIGNALS = 2_000, 2_000, 200
-#: Versions whose number is shown. Each is parsed for it.
+#: Versions with a shown number. Each is parsed for it.
 _NUMBERS = 100
 #: Versions, links each way, and pages of a list.
 _SHOWN = 50
@@ -49,7 +49,7 @@ async def shown(asked: DashboardRequest) -> Mapping[str, object]:
 
 
 async def _read(made: Documents, url: str, settings: Settings, now: float) -> dict[str, Any]:
-    """Return what the store has of a page; redirects are followed. Else return URLs next to it."""
+    """Return the store's data of a page, following redirects, or else similar URLs."""
     async with page.snapshot(made.path) as db:
         known = await page.find(db, spellings(url))
         if known is not None and known.alias is not None:
@@ -112,7 +112,7 @@ async def _numbers(
 
 
 async def listed(asked: DashboardRequest) -> Mapping[str, object]:
-    """Return the pages whose URLs begin with what is typed, with or without the scheme."""
+    """Return the pages with the typed beginning of their URLs, with or without the scheme."""
     typed, kind = (asked.query.get(name, "").strip() for name in ("prefix", "kind"))
     if kind and kind not in RESULTS:
         raise UsageError(f"kind={kind[:80]}: accepted are {', '.join(RESULTS)}")
@@ -138,8 +138,8 @@ def _first_of(
 
 
 def _begins(typed: str) -> list[str]:
-    """Return the beginnings of URLs that may be meant."""
-    if not typed.isascii():  # The store has what is canonical.
+    """Return the beginnings of URLs that the user may mean."""
+    if not typed.isascii():  # The store has canonical URLs.
         return [it.removesuffix("/" * (typed[-1] != "/")) for it in spellings(typed)]
     return [typed] if not typed or "://" in typed else [f"http://{typed}", f"https://{typed}"]
 
@@ -147,7 +147,7 @@ def _begins(typed: str) -> list[str]:
 async def _listed(
     made: Documents, begins: list[str], after: str, kind: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return pages, and where the search for those of a kind goes on."""
+    """Return pages, and the place from which the search for a kind continues."""
     found, ends = list[dict[str, Any]](), list[str]()
     async with page.snapshot(made.path) as db:
         for prefix in begins:

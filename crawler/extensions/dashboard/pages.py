@@ -1,10 +1,10 @@
 """The pages of the dashboard: their routes, and how values become HTML.
 
-Each page is a view, which reads what it shows, and a template. Pages work without JavaScript: htmx
+Each page is a view, which reads its data, and a template. Pages work without JavaScript: htmx
 replaces parts of them instead of the whole, and uPlot draws the tables of class ``plot``.
 
-*Invariant.* A template escapes whatever it is given, and no page allows scripts or styles but the
-files of ``/static/``: what a site wrote is shown, and does nothing.
+*Invariant.* A template escapes all of its data, and pages allow scripts and styles from
+``/static/`` alone: texts of sites are shown, and have no effect.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ from freshet.crawler.service.http import EVENTS, FORM, Answer, HttpRefusal, lead
 from freshet.crawler.service.logins import CSRF, LOGIN, place_of, stood_at
 from freshet.entry_points import folder, loaded
 
-#: Reads what a page shows.
+#: Reads the data of a page.
 View: TypeAlias = Callable[[DashboardRequest], Awaitable[Mapping[str, object]]]
 
 
@@ -52,7 +52,7 @@ async def _login(_asked: DashboardRequest) -> Mapping[str, object]:
     return {"why": ""}
 
 
-#: By path: the view, and the template that shows what it returns.
+#: By path: the view, and the template for its data.
 _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
     {
         "/": (overview.opened, "overview.html"),
@@ -81,11 +81,11 @@ _HEADERS: Final = {
 }
 #: Characters that change the direction of the text after them.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-#: Seconds between two reads of the store's mark. After so many reads without news a line is sent,
-#: so that the connection stays open.
+#: Seconds between two reads of the store's mark. After ``_QUIET_READS`` without news a line is
+#: sent, so that the connection stays open.
 _LIVE_S: Final = 2.0
 _QUIET_READS: Final = 7
-#: The ages on the overview are updated after so many seconds.
+#: Seconds after which the ages on the overview are updated.
 _AGES_S: Final = 60.0
 
 

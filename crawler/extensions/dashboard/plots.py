@@ -62,7 +62,7 @@ def time_line(
 
 
 def kind_of(it: PastObservation) -> str:
-    """Return what a visit found, in a word."""
+    """Return the result of a visit, in a word."""
     return "reread" if it.reason == REBASED else it.kind
 
 
@@ -97,7 +97,7 @@ def treemap(
     """Return x, y, width and height for each value above 0, with areas in proportion.
 
     Squarified (Bruls, Huizing and van Wijk, 2000): a row takes the next value while the worst of
-    its rectangles comes closer to a square.
+    its rectangles gets closer to a square.
     """
     x, y, found, unit = 0.0, 0.0, [], width * height / (sum(values) or 1)
     left = [value * unit for value in values]

@@ -27,7 +27,7 @@ def value_of(
 
 @dataclass(frozen=True, slots=True)
 class DashboardRequest:
-    """The store, the settings, and what the reader's URL says; ``now`` in Unix seconds.
+    """The store, the settings, and the query of the reader's URL; ``now`` in Unix seconds.
 
     Forms hold ``csrf``; "": the reader cannot change anything.
     """
@@ -46,7 +46,7 @@ class DashboardRequest:
 
     @property
     def page_url(self) -> str:
-        """The URL of the page that is asked for; raises UsageError if none is."""
+        """The URL of the requested page; raises UsageError without one."""
         if not self.query.get("url"):
             raise UsageError(f"url: name the page, as {self.path}?url=https://example.org/")
         return self.query["url"]
@@ -62,7 +62,7 @@ class ExtensionPage(Protocol):
     path: str
     label: str
     template: str
-    #: Routes of its own, such as those of its forms.
+    #: Its routes, such as those for forms.
     routes: Sequence[web.AbstractRouteDef]
 
     async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
@@ -71,7 +71,7 @@ class ExtensionPage(Protocol):
 
 @runtime_checkable
 class ChangingPage(Protocol):
-    """A page of the dashboard whose forms lead to its own path."""
+    """A page of the dashboard with forms that are posted to its path."""
 
     async def change(self, asked: DashboardRequest, form: Mapping[str, str]) -> str:
-        """Do what a form says; return the place that it leads on to."""
+        """Perform the action of a form; return the URL of the next page."""

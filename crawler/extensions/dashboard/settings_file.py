@@ -1,4 +1,4 @@
-"""The settings of a server: what holds, where it comes from, and changes of the settings file."""
+"""The settings of a server: their values, their origins, and changes of the settings file."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ from freshet.storage.errors import trouble
 from freshet.storage.stores import is_folder
 from freshet.storage.tables.runs import SiteSetting
 
-#: The settings that have a form of their own, with what may be typed.
+#: The settings with a form, and the accepted input.
 FORMS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "daemon.budget": (
@@ -48,8 +48,8 @@ class SettingsFile:
 
     Attributes:
         settings: as they were read last.
-        trouble: why the file cannot be read now, or "".
-        sites: what ``[[sites]]`` of the file say by keys that have a button; ``at`` is 0.
+        trouble: the reason why the file cannot be read now, or "".
+        sites: the values of ``[[sites]]`` of the file for keys with a button; ``at`` is 0.
     """
 
     def __init__(self, api: StoreApi, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class SettingsFile:
 
     @property
     def path(self) -> Path | None:
-        """The file, which need not exist; None where nobody changes settings here."""
+        """The file, which need not exist; None if settings cannot be changed here."""
         return None if self._source is None else self._source.file.absolute()
 
     def read(self) -> Settings:
@@ -89,14 +89,14 @@ class SettingsFile:
                 yield name, shown, self._origins.get(name, "")
 
     def form(self, name: str) -> tuple[str, str]:
-        """Return the value of a setting that has a form, and where it comes from."""
+        """Return the value of a setting with a form, and its origin."""
         group, _, key = name.partition(".")
         value = getattr(getattr(self.settings, group), key)
         shown = f"{value:g}" if name in _NUMBERS else str(value)
         return shown, self._origins.get(name, "")
 
     async def put(self, name: str, typed: str) -> None:
-        """Set a setting that has a form, or take it back where nothing was typed.
+        """Set a setting with a form, or remove it for an empty input.
 
         Raises:
             UsageError: it is not valid, or cannot be set in the file.
@@ -111,7 +111,7 @@ class SettingsFile:
         self, values: Mapping[str, object], tables: Tables | None = None, keys: Keys | None = None,
         *, without: Mapping[str, Sequence[str]] = MappingProxyType({}), tells: bool = True,
     ) -> None:  # fmt: skip
-        """Change the settings file, and let a running daemon read it again if this ``tells`` it.
+        """Change the settings file; with ``tells`` a running daemon reads it again.
 
         ``without`` names tables that go, by their list.
 
@@ -136,7 +136,7 @@ class SettingsFile:
             self.tell_daemon()
 
     def tell_daemon(self) -> None:
-        """Let a running daemon read its settings and sites again."""
+        """Have a running daemon read its settings and sites again."""
         with suppress(ProcessLookupError, PermissionError):
             if (process := self._daemon()[0]) is not None:
                 os.kill(process, signal.SIGHUP)
@@ -150,7 +150,7 @@ class SettingsFile:
                 raise UsageError(f"{name} comes from {origin}, not from {path}: change it there")
 
     def daemon_said(self) -> str:
-        """Return what the running daemon said to the last reload, or ""."""
+        """Return the running daemon's answer to the last reload, or ""."""
         return self._daemon()[1]
 
     def _daemon(self) -> tuple[int | None, str]:
@@ -163,7 +163,7 @@ class SettingsFile:
 
 
 def checked(name: str, typed: str) -> object:
-    """Return what was typed as the value of a setting; raises UsageError for a wrong one."""
+    """Parse the typed value of a setting; raises UsageError for a wrong one."""
     try:
         if name == "daemon.budget":
             budget_of(typed)
@@ -175,7 +175,7 @@ def checked(name: str, typed: str) -> object:
 
 
 def _state(file: Path) -> object:
-    """Return what differs after a change of a file."""
+    """Return the differences that a change of a file makes."""
     try:
         told = file.stat()
     except OSError:

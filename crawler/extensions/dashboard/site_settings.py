@@ -28,7 +28,7 @@ _SHOWN: Final = 500
 
 
 async def shown(asked: DashboardRequest) -> Mapping[str, object]:
-    """Return all settings with their origins, and what was set by buttons."""
+    """Return all settings with their origins, and the settings made with buttons."""
     file, found = asked.file, await listed(asked)
     return {
         "kept": found["kept"][:_SHOWN], "more": len(found["kept"]) - _SHOWN, "down": found["down"],
@@ -39,14 +39,14 @@ async def shown(asked: DashboardRequest) -> Mapping[str, object]:
 
 
 async def listed(asked: DashboardRequest) -> Mapping[str, Any]:
-    """Return what was set of sites, in the file and in the store, and wishes for visits."""
+    """Return the settings of sites in the file and in the store, and requested visits."""
     kept, down = await stored(asked)
     of_file = asked.file.sites if asked.file.path is not None else []
     return {"kept": [*of_file, *kept], "down": down}
 
 
 async def stored(asked: DashboardRequest) -> tuple[list[SiteSetting], Mapping[int, str]]:
-    """Return the settings of sites and the wishes that the store keeps, and what is down."""
+    """Return the settings of sites and the requests in the store, and the shards that are down."""
     found, down = await asked.library.each(lambda _: asking(runs.site_settings))
     return sorted({each for some in found.values() for each in some}), down
 
@@ -102,7 +102,7 @@ async def _of_block(asked: DashboardRequest, form: Mapping[str, str]) -> tuple[s
 
 
 async def _checked(asked: DashboardRequest, match: str, key: str, text: str) -> str:
-    """Return a value in JSON; a selector to ignore is added to those of the match."""
+    """Return a value in JSON; a selector to ignore is added to the selectors of the match."""
     try:
         given = [text] if key == "ignore" else text
         table = StoredSite.model_validate({"match": match, key: given})

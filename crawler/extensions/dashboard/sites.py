@@ -1,4 +1,4 @@
-"""Sites: where the budget goes, what it finds there, and all of one site."""
+"""Sites: the use of the budget, its results, and the details of one site."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -64,7 +64,7 @@ async def _list(db: Reader, since: int, order: str, after: Any) -> tuple[Any, ..
 
 
 async def by_day(asked: DashboardRequest) -> list[tuple[int, SiteVisits]]:
-    """Return what the whole store did on each of the last days, with their beginnings."""
+    """Return the figures of the whole store on each of the last days, with the days' starts."""
     read = asking(sites.totals, since_day=_since(asked))
     parts, _ = await asked.library.each(lambda _: read)
     return _days(asked, sites.merged(list(parts.values())))
@@ -90,7 +90,7 @@ async def one(asked: DashboardRequest) -> Mapping[str, object]:
 
 
 def _settings(tables: Sequence[SiteSettings], site: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield match, key, value and origin of what is set for a site, or for pages of it."""
+    """Yield match, key, value and origin of the settings of a site, or of its pages."""
     below = f"{site.partition('://')[2]}/"
     for table in tables:
         is_of_pages = table.match.rpartition("://")[2].startswith(below)
@@ -126,7 +126,7 @@ def _days(asked: DashboardRequest, found: Mapping[int, SiteVisits]) -> list[tupl
 
 
 def _told(it: SiteFigures, total: int) -> dict[str, Any]:
-    """Return what is shown of a site, with shares of 1; None: not known."""
+    """Return the data of a site, with shares of 1; None if unknown."""
     visits, stale = it.visits, None if it.outlook is None else it.outlook.stale
     answered = visits.new + visits.changed + visits.unchanged + visits.gone + visits.failed
     return {
