@@ -18,6 +18,7 @@ from freshet.config.loading import defaults_text, load
 from freshet.crawler.cli.verbs import application, lines
 from freshet.crawler.extensions.lab.synthetic_web.web import WebSpec, mixed
 from freshet.scheduler import policy
+from scripts import documents
 from scripts.synthetic_server import serve
 from tests.integration.quick import QUICK
 
@@ -195,6 +196,37 @@ def test_the_guide_describes_every_policy_and_no_other() -> None:
     page = text(ROOT / "docs/guide/plan.md")
     rows = re.findall(r"^\| (`.+?`) \|", page[page.index("## Policies") :], re.MULTILINE)
     assert {name for row in rows for name in re.findall(r"`(.+?)`", row)} == set(policy.names())
+
+
+def test_the_page_of_benchmarks_is_that_of_its_files() -> None:
+    # The marks depend on how many commits were made since.
+    unmarked = text(documents.PAGE).replace(documents.MARK, "")
+    made = documents.page(lambda _: True).replace(documents.MARK, "")
+    assert unmarked == made, "run python -m scripts.documents"
+
+
+def test_a_figure_is_short_and_has_its_fields() -> None:
+    for topic in documents.topics():
+        for figure in topic["figures"]:
+            assert {"figure", "measured"} <= figure.keys() <= {*documents.COLUMNS}
+            for cell in figure.values():
+                assert 0 < len(str(cell).split()) <= 25, cell
+                assert "|" not in str(cell)
+
+
+def numbers(words: str) -> set[str]:
+    return set(re.findall(r"\d[\d,.]*\d|\d", words))
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
+    figures = [figure for topic in documents.topics() for figure in topic["figures"]]
+    rows = [line.split("|")[2:5] for line in text(PAGES[0]).splitlines() if "| `scripts/" in line]
+    assert len(rows) >= 8
+    for measured, weak_spot, cell in rows:
+        command = " ".join(cell.strip(" `").split()[:2])
+        known = [it for it in figures if f"{it.get('command', '')} ".startswith(f"{command} ")]
+        named = numbers(" ".join(f"{it['figure']} {it['measured']}" for it in known))
+        assert numbers(f"{measured} {weak_spot}") - named == set(), command
 
 
 def anchors(page: Path) -> set[str]:
