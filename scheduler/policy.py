@@ -59,8 +59,8 @@ GROUP = "freshet.policies"
 #: Policies that are known from the literature and not offered, with the reason.
 _REFUSED = {
     "search_priority": "the priority of Pandey's thesis (quality gained per day times age) starves "
-    "pages with first visits that gained no quality: on recorded sites it lost 22 times as much as "
-    "uniform visits; use search_quality instead"
+    "pages with first visits that gained no quality: on recorded sites it loses more quality than "
+    "uniform visits do; use search_quality instead"
 }
 
 #: How a crawl rate is carried out: at the times of a Poisson process, or evenly spaced.

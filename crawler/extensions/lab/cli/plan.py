@@ -142,8 +142,6 @@ def _print_policies(report: PlanReport) -> None:
             for name, cost in report.policies.items()
         ],
     )
-    if "optimal_intervals" in report.policies:
-        show_line("greedy_index, crawl by crawl, comes within 1 % of optimal_intervals", "dim")
 
 
 def _ephemeral(source: PlannedEphemeral) -> tuple[Cell, ...]:
