@@ -12,7 +12,7 @@ from tests.integration.eventful import Eventful, MovingSite
 from tests.integration.test_daemon import Server, Stage
 
 #: Tests of one recorded run go to one worker (``--dist=loadgroup``).
-RECORDED = ("showcase_run", "capped_run", "eventful_run")
+RECORDED = ("showcase_run", "capped_run", "eventful_run", "hostile_store")
 
 
 @pytest.hookimpl(tryfirst=True)

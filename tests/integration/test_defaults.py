@@ -12,6 +12,7 @@ from freshet.crawler.run.logs import REPORTS
 from tests.integration.scripted import scripted
 from tests.integration.test_commands import Shell, links, page
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
+from tests.variants import first
 
 SITE = {"/": page(0, links("/1", "/2")), "/1": page(1, links("/3")), "/2": page(2), "/3": page(3)}
 
@@ -70,7 +71,7 @@ async def test_a_bare_host_and_a_number_of_pages_are_all_that_a_crawl_needs(shel
     assert report["pages"] == len(SITE)
 
 
-@pytest.mark.parametrize("style", ["console", "json"])
+@pytest.mark.parametrize("style", first(1, ["console", "json"]))
 async def test_a_daemon_needs_a_site_list_alone_and_logs_its_start_and_end(
     shell: Shell, style: str
 ) -> None:

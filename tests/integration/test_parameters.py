@@ -15,6 +15,7 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched
 from tests.storage.small_store import rows
+from tests.variants import first
 
 SITE = "https://docs.localhost"
 HTML = ((b"Content-Type", b"text/html; charset=utf-8"),)
@@ -99,7 +100,7 @@ COPIES: dict[str, Callable[[int, Random], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", COPIES)
+@pytest.mark.parametrize("kind", first(5, COPIES))
 async def test_of_copies_few_are_read_and_each_document_is(tmp_path: Path, kind: str) -> None:
     db, site = tmp_path / "crawl.db", Site(COPIES[kind])
     await site.crawl(db)

@@ -33,6 +33,7 @@ from freshet.crawler.extensions.connectors.targets import Batch, PageContent, op
 from freshet.crawler.read.chunks import chunks_of
 from tests.integration.scripted import Page
 from tests.integration.test_changefeed import EDITED, WORDS, Site, page, site
+from tests.variants import first
 
 __all__ = ["site"]
 
@@ -207,7 +208,15 @@ def postgresql() -> Iterator[str]:
             server.cleanup()
 
 
-@pytest.fixture(params=["sqlite-vec", "parquet", "http", "qdrant", "postgresql"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the main test with every target, and with ``--all`` the others, too."""
+    if "target" in metafunc.fixturenames:
+        kinds = ["sqlite-vec", "http", "parquet", "qdrant", "postgresql"]
+        quick = len(kinds) if metafunc.function is test_a_target_is_what_the_store_is else 2
+        metafunc.parametrize("target", first(quick, kinds), indirect=True)
+
+
+@pytest.fixture
 def target(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[str, Callable[[], Held]]]:
@@ -447,7 +456,7 @@ async def test_vectors_of_another_model_or_length_are_refused_and_nothing_is_los
     assert rows() == await stored(site, model)
 
 
-@pytest.mark.parametrize("kind", ["sqlite-vec", "parquet", "qdrant"])
+@pytest.mark.parametrize("kind", first(1, ["qdrant", "sqlite-vec", "parquet"]))
 async def test_a_disk_without_room_is_told_in_one_line_and_loses_nothing(
     site: Site, model: Model, tmp_path: Path, kind: str
 ) -> None:

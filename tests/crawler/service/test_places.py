@@ -12,6 +12,7 @@ from freshet.crawler.read.library import Library
 from tests.crawler.read.test_api import FEED, Site, serving
 from tests.crawler.read.test_api import site as served
 from tests.storage.versioned_store import html
+from tests.variants import first
 
 site = served
 PATHS = (
@@ -51,7 +52,7 @@ async def waits(site: Site, client: aiohttp.ClientSession, count: int) -> list[a
     return tasks
 
 
-@pytest.mark.parametrize("count", [1, 64, 200, pytest.param(1_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", first(1, [200, 1, 64, 1_000]))
 async def test_readers_that_wait_keep_nobody_out_and_are_all_told(
     site: Site, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

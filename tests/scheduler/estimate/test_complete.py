@@ -12,6 +12,7 @@ from freshet.scheduler.estimate.complete import CompleteSources
 from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch, VisitResults
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.queue.rankers import PolicyRanker
+from tests.variants import first
 
 _PAGES: Final = 40
 _DAYS: Final = 80.0
@@ -155,7 +156,7 @@ LIES: Final[dict[str, Source]] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("lie", first(4, LIES))
 def test_a_source_that_lies_is_not_complete_and_not_for_long_where_that_is_set(lie: str) -> None:
     learnt, is_set = (kept(LIES[lie], declared=declared) for declared in (False, True))
     assert share(learnt, 40, 80) == 0.0
