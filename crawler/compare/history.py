@@ -27,8 +27,8 @@ from freshet.storage.records import PageHistory
 
 #: A place, and an ordinal among the blocks there.
 Slot: TypeAlias = tuple[int, int]
-#: Places that are looked up one by one.
-_FEW_PLACES: Final = 32
+#: Blocks that are grouped by their places in the time of a search for the blocks of one place.
+_GROUPED_IN_A_SEARCH: Final = 32
 
 
 class PlacedBlock(NamedTuple):
@@ -68,6 +68,13 @@ class Layout:
         """Return the layout of blocks at these places."""
         return cls(np.array(places, np.uint64), np.array(digests, np.uint64))
 
+    @classmethod
+    def joined(cls, *layouts: Layout) -> Layout:
+        """Return the blocks of some layouts one after another."""
+        nothing = [np.empty(0, np.uint64)]
+        places = np.concatenate(nothing + [it.places for it in layouts])
+        return cls(places, np.concatenate(nothing + [it.digests for it in layouts]))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Layout):
             return NotImplemented
@@ -83,15 +90,12 @@ class Layout:
     def numbers(self, place: int) -> list[int]:
         """Return the numbers of the blocks at a place."""
         found = self._at_place.get(place)
-        if found is None and len(self._at_place) >= _FEW_PLACES:
-            # Most places are asked for: all at once, in the time of some.
-            order = np.argsort(self.places, kind="stable")
-            names, starts = np.unique(self.places[order], return_index=True)
-            # The group before the first start is empty, also without any block.
-            groups = np.split(order, starts)[1:]
-            self._at_place.update(
-                (name, group.tolist()) for name, group in zip(names.tolist(), groups, strict=True)
-            )
+        if found is None and len(self._at_place) * _GROUPED_IN_A_SEARCH >= len(self):
+            # Many places are asked for: all at once, in the time of the searches so far.
+            groups: dict[int, list[int]] = {}
+            for number, name in enumerate(self.places.tolist()):
+                groups.setdefault(name, []).append(number)
+            self._at_place.update(groups)
             found = self._at_place.setdefault(place, [])
         elif found is None:
             found = self._at_place[place] = np.flatnonzero(self.places == place).tolist()

@@ -16,6 +16,7 @@ ends, and :func:`settled` then decides.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,11 +84,13 @@ class Template:
     """The slots of a sample of a host's pages; each is judged when it is first asked for.
 
     The ``pages`` have different texts: a page under several URLs counts as one. ``layouts`` are
-    theirs. The host ``is_of_small`` number of pages, or of more.
+    theirs, ``all`` is these one after another, so that one search finds a place on all pages.
+    The host ``is_of_small`` number of pages, or of more.
     """
 
     pages: Sequence[PageRecord] = ()
     layouts: Sequence[Layout] = ()
+    all: Layout = field(default_factory=Layout.joined)
     is_of_small: bool = False
     kinds: dict[Slot, SlotKind] = field(default_factory=dict)
 
@@ -96,7 +99,7 @@ class Template:
         """Learn the template of these pages, a sample of one host."""
         distinct = list({page.sketch.text_digest: page for page in pages}.values())
         layouts = [page.layout for page in distinct]
-        return cls(distinct, layouts, len(pages) <= SMALL_HOST)
+        return cls(distinct, layouts, Layout.joined(*layouts), len(pages) <= SMALL_HOST)
 
     @property
     def blocks(self) -> frozenset[int]:
@@ -120,11 +123,19 @@ class Template:
         return self.at(slot).is_volatile
 
     def _at(self, slot: Slot) -> SlotKind:
-        total = _SlotSum()
+        place, ordinal = slot
+        numbers = self.all.numbers(place)
+        total, first, end = _SlotSum(), 0, 0
         for page, layout in zip(self.pages, self.layouts, strict=True):
-            digest, own = layout.at(slot), page.memory.slots.get(slot)
-            if digest is not None or (own is not None and own.digest == NOTHING):
-                total.add(NOTHING if digest is None else digest, page, own)
+            end += len(layout)
+            last = bisect_left(numbers, end, first)
+            at = ordinal + (first if ordinal >= 0 else last)
+            own = page.memory.slots.get(slot)
+            if first <= at < last:
+                total.add(int(self.all.digests[numbers[at]]), page, own)
+            elif own is not None and own.digest == NOTHING:
+                total.add(NOTHING, page, own)
+            first = last
         return total.kind(enough(len(self.pages)))
 
     def shared(self) -> frozenset[tuple[int, int]]:
